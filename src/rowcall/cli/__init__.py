@@ -1,0 +1,1 @@
+"""The command: one file per family of verbs."""

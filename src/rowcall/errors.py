@@ -1,0 +1,122 @@
+"""What can go wrong in a way that a person can mend.
+
+    RowcallError                    a message that says what and where, a remedy, an exit code
+    |-- ConfigError                 the config file, a flag or a variable; carries every problem found
+    |-- InputError                  the input cannot be read, or one line of it
+    |   '-- DuplicateKey            two records of one pass share a key and differ
+    |-- TemplateError               a template cannot be compiled, or not rendered for this record
+    |-- RequestChanged              the request is not the one the done records were made with
+    '-- StoreError
+        |-- Busy                    somebody else holds the file; safe to try again
+        |-- Unavailable             missing folder, not a file, vanished
+        |-- Full                    no space left; nothing stored is lost
+        |-- ReadOnly                the file or its folder cannot be written
+        |-- Corrupt                 not a database, truncated, flipped bits
+        '-- SchemaMismatch          written by a newer rowcall, or by something else
+
+What a call to the API gives is no exception but an outcome (see outcome.py). Anything that is not a
+``RowcallError`` is a bug in rowcall (exit code 70).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class Exit(IntEnum):
+    """The exit codes of the command."""
+
+    DONE = 0  # all done, or --limit reached
+    SOME_FAILED = 1
+    USAGE = 2  # usage, config, input or store
+    STOPPED = 3  # stopped early, can go on
+    BUG = 70
+    INTERRUPTED = 130
+    TERMINATED = 143
+
+
+class RowcallError(Exception):
+    """Something a person can mend: what happened and where, and what to do about it."""
+
+    exit_code: Exit = Exit.USAGE
+
+    def __init__(self, message: str, *, remedy: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.message}\n  {self.remedy}" if self.remedy else self.message
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One fault of a config: where it is (``config.toml:12``), what it is, what to do."""
+
+    where: str
+    what: str
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}" + (f"\n  {self.remedy}" if self.remedy else "")
+
+
+class ConfigError(RowcallError):
+    """The config is wrong; ``problems`` holds all of its faults at once."""
+
+    def __init__(self, *problems: Problem) -> None:
+        super().__init__("\n".join(map(str, problems)))
+        self.problems = problems
+
+
+class InputError(RowcallError):
+    """The input cannot be read; ``where`` is the file, with the line where there is one."""
+
+    def __init__(self, where: str, what: str, *, remedy: str = "") -> None:
+        super().__init__(f"{where}: {what}", remedy=remedy)
+        self.where = where
+
+
+class DuplicateKey(InputError):
+    """Two different records of one pass have the same key."""
+
+
+class TemplateError(RowcallError):
+    """A template cannot be compiled, or cannot be rendered for this record."""
+
+
+class RequestChanged(RowcallError):
+    """The request differs from the one that ``done`` records were made with, and nobody said what to do."""
+
+    def __init__(self, message: str, *, done: int, remedy: str) -> None:
+        super().__init__(message, remedy=remedy)
+        self.done = done
+
+
+class StoreError(RowcallError):
+    """The store cannot do what was asked."""
+
+
+class Busy(StoreError):
+    """Somebody else holds the file; trying again is safe."""
+
+
+class Unavailable(StoreError):
+    """The store is not there: a missing folder, something that is no file, a file that vanished."""
+
+
+class Full(StoreError):
+    """No space is left on the device; nothing that was stored is lost."""
+
+
+class ReadOnly(StoreError):
+    """The file or its folder cannot be written."""
+
+
+class Corrupt(StoreError):
+    """The file is not a database, or a damaged one."""
+
+
+class SchemaMismatch(StoreError):
+    """The file was written by a newer rowcall, or by another program."""

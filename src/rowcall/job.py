@@ -1,0 +1,54 @@
+"""The words for what is worked on: a record of the input, and the job it becomes in the store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class Status(StrEnum):
+    """Where a job is in its life."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One input item: its values by column, and where it was read (``reviews.csv:17``)."""
+
+    data: dict[str, Any]
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A claimed job. ``(row, epoch)`` refers to this claim and to no other.
+
+    Attributes:
+        row: the job's number in the store.
+        key: the record's business id, unique within its kind.
+        epoch: the number of this claim, only ever going up.
+        attempts: calls charged to the record so far.
+        crashes: processes that died while they had it, since the last settle.
+        rejected: answers among ``attempts`` that broke the acceptance contract.
+        fresh: it was never called nor put back with a delay.
+        request: the store's number of the request it was enqueued under.
+        input_hash: the hash of the values that its request uses.
+        data: the record.
+    """
+
+    row: int
+    key: str
+    epoch: int
+    attempts: int
+    crashes: int
+    rejected: int
+    fresh: bool
+    request: int
+    input_hash: str
+    data: dict[str, Any]

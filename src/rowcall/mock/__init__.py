@@ -1,0 +1,1 @@
+"""A fake API on a real socket, for the demo, rehearsals and tests."""

@@ -1,0 +1,1 @@
+"""How the APIs are spoken to: requests built, replies read, nothing sent."""

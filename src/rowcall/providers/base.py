@@ -1,0 +1,40 @@
+"""The contract of a provider, and what all of them share: reading a failure by its status and body."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import httpx
+
+from rowcall.outcome import Outcome, Reply
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a header template may know about a call: ``call.key`` is stable over tries, restarts and processes."""
+
+    key: str
+
+
+class Provider(Protocol):
+    """Builds a request from a record and reads the reply; no I/O, no clock, no state.
+
+    Attributes:
+        target: scheme, host and port that limits and outages belong to, ``https://api.openai.com``.
+        columns: the input columns its templates use; None where one of them uses the whole row.
+    """
+
+    target: str
+    columns: frozenset[str] | None
+
+    def build(self, data: Mapping[str, Any], call: Call) -> httpx.Request:
+        """The request for one record.
+
+        Raises:
+            TemplateError: a template cannot be rendered for this record.
+        """
+
+    def read(self, reply: Reply) -> Outcome:
+        """What a reply gives. Never raises, whatever the body holds."""

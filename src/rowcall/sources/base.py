@@ -1,0 +1,32 @@
+"""The contract of a source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from rowcall.job import Record
+
+
+class Source(Protocol):
+    """An input that can be read from its start, as often as it is asked, one record at a time.
+
+    Attributes:
+        name: the file as it was written in the config, for messages.
+    """
+
+    name: str
+
+    def columns(self) -> list[str] | None:
+        """The columns, in order; None where the input does not say (JSON Lines: the keys of its first 100 records).
+
+        Raises:
+            InputError: missing, empty or unreadable file.
+        """
+
+    def __iter__(self) -> Iterator[Record]:
+        """Records in the order of the input.
+
+        Raises:
+            InputError: a line that cannot be read, with its number and what to do.
+        """

@@ -1,0 +1,1 @@
+"""Where jobs, requests and answers are kept."""

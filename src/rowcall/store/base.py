@@ -1,0 +1,360 @@
+"""The contract that every store keeps.
+
+No connection, SQL or transaction crosses it. Each verb is one transaction and safe to repeat. Durations are
+relative and in seconds; a claim is referred to by ``(row, epoch)``. A store knows no policy: it never decides
+whether a call is repeated or who pays for it.
+
+Words: ``kind``, ``batch``, ``pass_``, ``session``, ``epoch``, ``request`` as in the README's list of words.
+
+Rules every store keeps:
+
+- A job is claimable when it is pending, its wait is over, and it belongs to the pass asked for or to none. A wait
+  that ends further ahead than it was long (the clock went back) is over.
+- Claims take due retries first, then never-called jobs in the order of their enqueueing.
+- A settlement counts only while its job is running under the epoch of its claim (the fence). A late success is
+  kept all the same, since it was paid for, and becomes the answer if the job is pending under that very epoch.
+- Only ``settle`` writes ``attempts``: + 1 for done, retry and fail. Any settlement puts ``crashes`` back to 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, Self
+
+from rowcall.job import Job, Status
+from rowcall.outcome import Settlement
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A record on its way into the store: its payload is JSON text, ``where`` its place in the input."""
+
+    key: str
+    input_hash: str
+    payload: str
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class Enqueued:
+    """What became of the entries of one or more ``enqueue`` calls.
+
+    Attributes:
+        new: keys seen for the first time.
+        changed: records whose input or request is another than before, now to be called (again).
+        restored: records whose new input or request already has an answer from earlier.
+        done: unchanged and done.
+        failed: unchanged and failed.
+        waiting: unchanged, pending or running.
+        cancelled: unchanged and cancelled.
+        repeated: the same record a second time within this pass.
+    """
+
+    new: int = 0
+    changed: int = 0
+    restored: int = 0
+    done: int = 0
+    failed: int = 0
+    waiting: int = 0
+    cancelled: int = 0
+    repeated: int = 0
+
+    @property
+    def total(self) -> int:
+        """Distinct records read."""
+        return self.new + self.changed + self.restored + self.done + self.failed + self.waiting + self.cancelled
+
+    def __add__(self, other: Enqueued) -> Enqueued:
+        return Enqueued(*(getattr(self, f) + getattr(other, f) for f in self.__slots__))
+
+
+@dataclass(frozen=True, slots=True)
+class RequestStanding:
+    """How a request stands to what is in the store, before a row is read.
+
+    Attributes:
+        number: the store's number of it; None where it was never used.
+        latest: it is the one used last, or none was used before.
+        done: done jobs whose answer counts for it (made with it, or adopted by it).
+        done_under_others: done jobs whose answer does not.
+    """
+
+    number: int | None
+    latest: bool
+    done: int
+    done_under_others: int
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run in the store; ``joined`` where another live run of the kind lent its pass."""
+
+    id: int
+    pass_: int
+    joined: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What a pass still has: a job running anywhere, and the seconds until one can be claimed (0.0 = now)."""
+
+    running: bool
+    due_in: float | None
+
+    @property
+    def nothing(self) -> bool:
+        """The pass is over."""
+        return not self.running and self.due_in is None
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which jobs a person means: all conditions hold together, an empty one holds for every job.
+
+    ``reasons_or_keys`` are matched against both; a word that matches neither is reported by ``unmatched``.
+    """
+
+    reasons_or_keys: tuple[str, ...] = ()
+    statuses: tuple[Status, ...] = ()
+    batch: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """How many jobs a selection holds, by status, a few of their keys, and words that match nothing."""
+
+    by_status: dict[Status, int]
+    sample: tuple[str, ...]
+    unmatched: tuple[str, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """All of them."""
+        return sum(self.by_status.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """A kind at a glance.
+
+    ``attempts`` sums charged calls; tokens count failed tries too; ``retrying`` are pending jobs that were called
+    before; ``by_http_status`` counts the last call of each job.
+    """
+
+    by_status: dict[Status, int]
+    retrying: int = 0
+    attempts: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+    cost: float | None = None
+    by_http_status: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def total(self) -> int:
+        """All jobs of the kind."""
+        return sum(self.by_status.values())
+
+    def of(self, status: Status) -> int:
+        """How many jobs have that status."""
+        return self.by_status.get(status, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorGroup:
+    """Failed jobs with one reason."""
+
+    reason: str
+    count: int
+    sample_key: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """A job as people see it. Times are ISO-8601 UTC text; latency is in seconds."""
+
+    row: int
+    key: str
+    kind: str
+    batch: str
+    status: Status
+    attempts: int
+    crashes: int
+    error: str | None
+    reason: str | None
+    run_after: str | None
+    created_at: str
+    updated_at: str
+    http_status: int | None
+    request_id: str | None
+    latency: float | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cached_tokens: int | None
+    reasoning_tokens: int | None
+    cost: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What an export needs of a job. ``value`` is the current answer, present only where the job is done."""
+
+    key: str
+    status: Status
+    input_hash: str
+    value: Any
+    reason: str | None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Try:
+    """One unsuccessful call in a record's history."""
+
+    at: str
+    epoch: int
+    cls: str
+    reason: str
+    message: str
+    charged: bool
+    status: int | None
+    request_id: str | None
+    latency: float | None
+    body: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """A run as people see it. ``ended_at`` is None while it is alive; ``alive`` says whether its session is."""
+
+    id: int
+    kind: str
+    pass_: int
+    started_at: str
+    ended_at: str | None
+    stop_reason: str | None
+    settings: dict[str, Any]
+    totals: dict[str, Any]
+    alive: bool
+
+
+class Reader(Protocol):
+    """What people and exports ask. Reads page by row and never hold a transaction between two pages."""
+
+    async def close(self) -> None:
+        """Give up the connection; safe to repeat."""
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(self, *exc: object) -> None: ...
+
+    async def kinds(self) -> list[str]:
+        """The kinds in the store, by name."""
+
+    async def counts(self, kind: str) -> Counts:
+        """A kind at a glance."""
+
+    async def errors(self, kind: str) -> list[ErrorGroup]:
+        """Failed jobs by reason, most first."""
+
+    async def job(self, kind: str, key: str) -> JobRow | None:
+        """One job by its key."""
+
+    async def payload(self, row: int) -> dict[str, Any] | None:
+        """The record of a job; None where it was pruned."""
+
+    async def tries(self, row: int) -> list[Try]:
+        """A job's unsuccessful calls, oldest first."""
+
+    async def answers(self, kind: str, keys: Sequence[str]) -> dict[str, Answer]:
+        """Jobs by key, with the current answer of the done ones. At most 1,000 keys a call."""
+
+    async def page(self, kind: str, *, after: int = 0, limit: int = 1000, status: Status | None = None) -> list[JobRow]:
+        """Jobs in the order of their enqueueing, those after row ``after``."""
+
+    async def strays(self, kind: str, pass_: int) -> int:
+        """Jobs, pending or failed, that an earlier pass brought and this one did not."""
+
+    async def last_run(self, kind: str) -> RunRow | None:
+        """The newest run of the kind."""
+
+    async def request_standing(self, kind: str, hash_: str) -> RequestStanding:
+        """How a request stands to what is in the store."""
+
+    async def select(self, kind: str, selection: Selection) -> Selected:
+        """What a selection holds; nothing is changed."""
+
+    async def check(self) -> list[str]:
+        """Faults of the file itself; empty where it is sound."""
+
+
+class Store(Reader, Protocol):
+    """What a run needs. Every verb may raise Busy, Unavailable, Full, ReadOnly or Corrupt."""
+
+    async def begin_session(self) -> int:
+        """Make this process known and alive; returns the session's number."""
+
+    async def beat(self, session: int) -> None:
+        """Say that the session is alive."""
+
+    async def end_session(self, session: int) -> None:
+        """Release what the session still holds, uncharged, and forget it; safe to repeat."""
+
+    async def begin_run(self, session: int, kind: str, settings: dict[str, Any]) -> Run:
+        """Start a pass of the kind, or join the pass of a live run. ``settings`` holds no secrets."""
+
+    async def end_run(self, run: Run, stop_reason: str, totals: dict[str, Any]) -> None:
+        """Write why a run stopped and what it did."""
+
+    async def request(self, kind: str, hash_: str) -> int:
+        """Make a request the kind's latest; returns its number, the same for the same hash."""
+
+    async def adopt(self, kind: str, hash_: str) -> int:
+        """As ``request``, and answers made with any other request of the kind count for it from now on."""
+
+    async def enqueue(self, kind: str, entries: Sequence[Entry], *, pass_: int, request: int, batch: str) -> Enqueued:
+        """Bring records in. Idempotent.
+
+        New key: pending. Same key, request (or one it adopted) and hash: nothing is written, but a job that is
+        not done gets this pass. Otherwise, where an answer to the new request and hash is known: done with it;
+        else pending with attempts 0. A running job keeps running and is put back when it ends.
+
+        Raises:
+            DuplicateKey: a key came before in this pass with other content; entries before it are in.
+        """
+
+    async def claim(
+        self,
+        session: int,
+        kind: str,
+        pass_: int,
+        limit: int,
+        *,
+        fresh_only: bool = False,
+        only: Sequence[int] | None = None,
+    ) -> list[Job]:
+        """Take at most ``limit`` claimable jobs; ``fresh_only``: never called ones; ``only``: among these rows."""
+
+    async def settle(self, settlements: Sequence[Settlement]) -> list[Settlement]:
+        """Write decisions in one transaction; returns those that came too late (the fence)."""
+
+    async def reap(self) -> int:
+        """Put back what dead sessions held; returns how many jobs.
+
+        They get the error ``stale lease`` and crashes + 1; after 5 crashes a job is failed, reason ``poison``.
+        """
+
+    async def left(self, kind: str, pass_: int) -> Left:
+        """What a pass still has."""
+
+    async def retry(self, kind: str, selection: Selection) -> int:
+        """Set jobs back to pending with attempts 0, claimable by any run; returns how many.
+
+        The answer of a done one is superseded. Running jobs are left out.
+        """
+
+    async def cancel(self, kind: str, selection: Selection) -> int:
+        """Mark pending and running jobs cancelled; returns how many. What a running one's call gives is late."""

@@ -1,0 +1,112 @@
+"""JSON values, with numbers as they were written.
+
+A plain parser turns ``1e5`` into ``100000.0`` and 40 digits into ``1.2e39``: an id would come out another than it
+went in. Here a number that Python would write differently keeps its text.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import orjson
+
+_WIDEST = range(-(2**63), 2**64)  # what orjson writes as an integer
+
+
+class Number(float):
+    """A number with the text it was written with; ``str`` and ``dumps`` give that text back."""
+
+    __slots__ = ("text",)
+    text: str
+
+    def __new__(cls, text: str) -> Number:  # noqa: D102  the class says it
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
+
+    def __str__(self) -> str:
+        return self.text
+
+    __repr__ = __str__
+
+    def __reduce__(self) -> tuple[type[Number], tuple[str]]:
+        return Number, (self.text,)
+
+
+def loads(text: str | bytes) -> Any:
+    """Parse JSON strictly.
+
+    Raises:
+        ValueError: not JSON, or NaN, Infinity, a lone surrogate, which no other reader would take.
+    """
+    try:
+        value = json.loads(text, parse_int=_integer, parse_float=_decimal, parse_constant=_refuse)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    if "\\u" in text if isinstance(text, str) else b"\\u" in text:
+        _refuse_surrogates(value)
+    return value
+
+
+def dumps(value: Any) -> bytes:
+    """Write JSON as UTF-8 bytes, compact; ``Number`` as written.
+
+    Raises:
+        TypeError: a value that is no JSON (a date, a set), NaN and Infinity, a cycle, a lone surrogate.
+    """
+    return _finite(value, orjson.dumps(value, default=_default, option=_OPTIONS))
+
+
+def canonical(value: Any) -> bytes:
+    """Write JSON with sorted keys: equal values give equal bytes, for hashing."""
+    return _finite(value, orjson.dumps(value, default=_default, option=_OPTIONS | orjson.OPT_SORT_KEYS))
+
+
+_OPTIONS = orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
+
+
+def _integer(text: str) -> int | Number:
+    number = int(text) if len(text) < 20 else None
+    return number if number is not None and str(number) == text and number in _WIDEST else Number(text)
+
+
+def _decimal(text: str) -> float:
+    number = float(text)
+    return number if repr(number) == text else Number(text)
+
+
+def _refuse(word: str) -> Any:
+    raise ValueError(f"{word} is not JSON")
+
+
+def _refuse_surrogates(value: Any) -> None:
+    json.dumps(value, ensure_ascii=False, default=str).encode()  # UnicodeEncodeError is a ValueError
+
+
+def _finite(value: Any, written: bytes) -> bytes:
+    """Refuse NaN and Infinity, which orjson writes as null."""
+    if b"null" in written:
+        _refuse_endless(value)
+    return written
+
+
+def _refuse_endless(value: Any) -> None:
+    if isinstance(value, float):
+        if not math.isfinite(value) and not isinstance(value, Number):
+            raise TypeError(f"{value} is not JSON")
+    elif isinstance(value, dict):
+        for item in value.values():
+            _refuse_endless(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            _refuse_endless(item)
+
+
+def _default(value: Any) -> Any:
+    if isinstance(value, Number):
+        return orjson.Fragment(value.text)
+    if isinstance(value, str):
+        return str.__str__(value)
+    raise TypeError(f"{type(value).__name__} is not JSON")
