@@ -11,6 +11,10 @@ import httpx
 from rowcall.outcome import Outcome, Reply
 
 
+Request = httpx.Request
+"""What a provider builds and the client sends."""
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """What a header template may know about a call: ``call.key`` is stable over tries, restarts and processes."""

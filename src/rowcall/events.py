@@ -1,0 +1,79 @@
+"""What the engine says while it runs: frozen events, for the display, for ``--events`` and for tests.
+
+An event carries facts, never markup; times are seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rowcall.outcome import Action, Decision, Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class CallEnded:
+    """A call gave an outcome, and this was decided about it."""
+
+    key: str
+    outcome: Outcome
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A job's state is to be written: its own call ended, or evidence about an earlier one came in."""
+
+    key: str
+    action: Action
+    outcome: Outcome | None
+
+
+@dataclass(frozen=True, slots=True)
+class GateClosed:
+    """The API cannot be reached: calls wait, one probe at a time goes out, nothing is charged."""
+
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class GateOpened:
+    """The API answers again, after so many seconds."""
+
+    after: float
+
+
+@dataclass(frozen=True, slots=True)
+class Resting:
+    """The API asked for a rest: no call leaves for so many seconds."""
+
+    seconds: float
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stopping:
+    """The run takes no more jobs; calls in flight may still end."""
+
+    reason: str
+    message: str
+    in_flight: int
+
+
+@dataclass(frozen=True, slots=True)
+class LateOutcome:
+    """A call ended after its claim had passed to somebody else; its answer is kept, nothing is overwritten."""
+
+    key: str
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoreWaits:
+    """The store is held by somebody else; the run goes on as soon as it is free."""
+
+    message: str
+
+
+Event = CallEnded | Settled | GateClosed | GateOpened | Resting | Stopping | LateOutcome | StoreWaits
+Listener = Callable[[Event], None]

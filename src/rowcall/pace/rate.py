@@ -1,0 +1,65 @@
+"""The rate of calls: the generic cell rate algorithm, with rests that the server asked for.
+
+GCRA keeps one number, the theoretical arrival time of the next call (ITU-T I.371, virtual scheduling): a call may
+leave at ``tat - tolerance``; leaving moves ``tat`` on by ``per / count``. With a tolerance of one burst, no window as
+long as the limit's own unit ever holds more than ``count`` calls and that burst.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+BURST_SHARE = 0.01
+"""The burst is one call, or this share of the count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """At most ``count`` calls in ``per`` seconds."""
+
+    count: float
+    per: float
+
+
+class Rate:
+    """When calls may leave. Times are monotonic seconds. Without a limit only rests hold calls back."""
+
+    def __init__(self, limit: Limit | None = None) -> None:
+        self._step = limit.per / limit.count if limit else 0.0
+        burst = max(1.0, limit.count * BURST_SHARE) if limit else 1.0
+        self._tolerance = (burst - 1) * self._step
+        self._tat = float("-inf")
+        self._resting_until = float("-inf")
+
+    @property
+    def resting_until(self) -> float:
+        """When the rest that the server asked for is over."""
+        return self._resting_until
+
+    def rest(self, seconds: float, now: float) -> None:
+        """Let no call leave for so long; a shorter rest never ends a longer one."""
+        self._resting_until = max(self._resting_until, now + seconds)
+
+    def next_at(self, now: float) -> float:
+        """The earliest time at which the next call may leave."""
+        return max(now, self._resting_until, self._tat - self._tolerance)
+
+    def take(self, now: float) -> float:
+        """Take the next place; returns when that call may leave."""
+        leaves = self.next_at(now)
+        self._tat = max(self._tat, leaves) + self._step
+        return leaves
+
+    def give_back(self) -> None:
+        """Return the place taken last, for a call that did not leave."""
+        self._tat -= self._step
+
+    def places(self, now: float, horizon: float, most: int) -> int:
+        """How many calls, up to ``most``, may leave within ``horizon`` seconds."""
+        first, last = self.next_at(now), now + horizon
+        if first > last:
+            return 0
+        if not self._step:
+            return most
+        tat = max(self._tat, first)
+        return min(most, 1 + max(0, int((last + self._tolerance - tat) / self._step)))

@@ -1,0 +1,92 @@
+"""Groups settlements into transactions.
+
+A group is what came in while the last one was being written; under load it waits up to 20 ms to grow. Two groups at
+most exist, one filling and one being written. At 2 x concurrency unwritten settlements, handing over waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+from rowcall.errors import Busy
+from rowcall.events import LateOutcome, Listener, StoreWaits
+from rowcall.outcome import Settlement
+from rowcall.store.base import Store
+
+GROW_FOR = 0.02
+"""Seconds that a group may wait for more, while calls are in flight."""
+
+
+class Settler:
+    """Writes settlements in groups, in the order they were put.
+
+    Args:
+        store: where they go.
+        concurrency: most calls in flight; twice that many unwritten settlements hold ``room`` up.
+        emit: told of outcomes that came too late, and of a store that is held by somebody else.
+        loaded: whether more will soon come, so that a group is worth a short wait.
+    """
+
+    def __init__(self, store: Store, *, concurrency: int, emit: Listener, loaded: Callable[[], bool]) -> None:
+        self._store = store
+        self._concurrency = concurrency
+        self._emit = emit
+        self._loaded = loaded
+        self._filling: list[Settlement] = []
+        self._writing: list[Settlement] = []
+        self._more = asyncio.Event()
+        self._written = asyncio.Event()
+        self._closing = False
+
+    @property
+    def unwritten(self) -> int:
+        """Settlements that a crash would lose now."""
+        return len(self._filling) + len(self._writing)
+
+    def put(self, settlements: Iterable[Settlement]) -> None:
+        """Take settlements over."""
+        self._filling.extend(settlements)
+        self._more.set()
+
+    async def room(self) -> None:
+        """Return when there is room for more, which is at once unless the store is behind."""
+        await self._until(2 * self._concurrency)
+
+    async def flush(self) -> None:
+        """Return when everything put so far is written."""
+        await self._until(0)
+
+    async def run(self) -> None:
+        """Write until ``close``; raises what the store raises, but for Busy, which is waited out."""
+        while self._filling or not self._closing:
+            await self._more.wait()
+            self._more.clear()
+            if self._loaded() and len(self._filling) < self._concurrency // 2:
+                await asyncio.sleep(GROW_FOR)
+            await self._write()
+
+    def close(self) -> None:
+        """Let ``run`` end once everything is written."""
+        self._closing = True
+        self._more.set()
+
+    async def _until(self, most: int) -> None:
+        while self.unwritten > most:
+            self._written.clear()
+            await self._written.wait()
+
+    async def _write(self) -> None:
+        self._writing, self._filling = self._filling, []
+        late = await self._settle(self._writing) if self._writing else []
+        self._writing = []
+        self._written.set()
+        for settlement in late:
+            self._emit(LateOutcome(settlement.job.key, settlement.job.epoch))
+
+    async def _settle(self, group: list[Settlement]) -> list[Settlement]:
+        while True:
+            try:
+                return await self._store.settle(group)
+            except Busy as busy:  # the store has waited long already, and the answers are paid for
+                self._emit(StoreWaits(busy.message))

@@ -1,0 +1,369 @@
+"""Keeps the slots full: demand, claim, start, beat, drain, stop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from time import monotonic
+
+from rowcall.errors import Busy
+from rowcall.events import GateClosed, GateOpened, Listener, Resting, Settled, Stopping, StoreWaits
+from rowcall.executor import Executor
+from rowcall.job import Job
+from rowcall.judge import Judge, Ruling
+from rowcall.outcome import Action, Failure, FailureClass, Settlement
+from rowcall.pace.rate import Rate
+from rowcall.settler import Settler
+from rowcall.store.base import Store
+
+AHEAD = 0.1
+"""Seconds: what may leave within them is claimed now."""
+LOOK_AGAIN = 1.0
+"""Seconds after which an empty store is looked at again: another process may have put something in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """Why a run ended.
+
+    Attributes:
+        reason: ``done``, ``limit``, ``interrupted``, ``terminated``, ``unreachable``, ``input``, or the reason code
+            of the failure that stopped it, such as ``bad_key`` or ``no_credit``.
+        message: one line for a person.
+        failure: what stopped it, where it was a call.
+    """
+
+    reason: str
+    message: str = ""
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """What a worker is to do, and when it gives up.
+
+    Attributes:
+        session: this process in the store.
+        kind: which batch job.
+        pass_: only jobs of this pass, or of none.
+        concurrency: most calls in flight.
+        limit: most records worked on in this run; None: all.
+        grace: seconds that calls in flight are waited for when the run stops, 30.
+        first_success: seconds of trouble after which a run stops in which nothing ever succeeded, 60.
+        beat: seconds between two signs of life, 5.
+    """
+
+    session: int
+    kind: str
+    pass_: int
+    concurrency: int
+    limit: int | None = None
+    grace: float = 30.0
+    first_success: float = 60.0
+    beat: float = 5.0
+
+
+@dataclass(slots=True)
+class _Quota:
+    """The records that a limited run has begun, and those of them that have not ended."""
+
+    limit: int | None
+    begun: set[int] = field(default_factory=set)
+    open: set[int] = field(default_factory=set)
+
+    def most(self, want: int) -> int:
+        return want if self.limit is None or self.full else min(want, self.limit - len(self.begun))
+
+    @property
+    def full(self) -> bool:
+        return self.limit is not None and len(self.begun) >= self.limit
+
+    @property
+    def reached(self) -> bool:
+        return self.full and not self.open
+
+    @property
+    def only(self) -> tuple[int, ...] | None:
+        return tuple(self.open) if self.full else None
+
+    def begin(self, job: Job) -> None:
+        if self.limit is not None:
+            self.begun.add(job.row)
+            self.open.add(job.row)
+
+    def end(self, settlement: Settlement) -> None:
+        if settlement.action in (Action.DONE, Action.FAIL):
+            self.open.discard(settlement.job.row)
+
+
+class Worker:
+    """Works off the jobs of one pass.
+
+    Args:
+        store: where jobs are claimed.
+        executor: carries one job through its call.
+        judge: decides who pays; its gate says whether calls may leave.
+        rate: says when they may.
+        settler: writes what was decided.
+        assignment: what to do.
+        emit: told what happens.
+        input_over: whether no more records will come.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        executor: Executor,
+        judge: Judge,
+        rate: Rate,
+        settler: Settler,
+        assignment: Assignment,
+        *,
+        emit: Listener,
+        input_over: Callable[[], bool],
+    ) -> None:
+        self._store = store
+        self._executor = executor
+        self._judge = judge
+        self._rate = rate
+        self._settler = settler
+        self._task = assignment
+        self._emit = emit
+        self._input_over = input_over
+        self._quota = _Quota(assignment.limit)
+        self._ready: deque[Job] = deque()
+        self._calls: set[asyncio.Task[None]] = set()
+        self._lone: asyncio.Task[None] | None = None
+        self._dry_until = 0.0
+        self._wake = asyncio.Event()
+        self._ending: Ending | None = None
+        self._group = asyncio.TaskGroup()
+
+    @property
+    def in_flight(self) -> int:
+        """Slots in use."""
+        return len(self._calls)
+
+    def notice(self) -> None:
+        """There may be more to claim."""
+        self._dry_until = 0.0
+        self._wake.set()
+
+    def stop(self, ending: Ending) -> None:
+        """Take no more jobs, let calls in flight end; the first reason stands."""
+        if self._ending is None:
+            self._ending = ending
+            self._emit(Stopping(ending.reason, ending.message, self.in_flight))
+            self._wake.set()
+
+    def drop(self) -> None:
+        """Drop the calls in flight; their jobs go back uncharged."""
+        for call in self._calls:
+            call.cancel()
+
+    async def run(self) -> Ending:
+        """Work until nothing of the pass is left anywhere, or until stopped; returns why it ended.
+
+        Raises:
+            ExceptionGroup: a StoreError that waiting does not mend, or a bug.
+        """
+        async with self._group:
+            writing = self._group.create_task(self._settler.run())
+            beating = self._group.create_task(self._beat())
+            ending = await self._work_off()
+            await self._drain()
+            beating.cancel()
+            self._settler.close()
+            await writing
+        return ending
+
+    async def _work_off(self) -> Ending:
+        while self._ending is None:
+            self._start()
+            if await self._claim():
+                continue
+            if await self._over():
+                return Ending("limit" if self._quota.reached else "done")
+            await self._pause()
+        return self._ending
+
+    # Demand and claim
+
+    def _demand(self, now: float) -> int:
+        """How many jobs to claim now: what may leave within 100 ms, and a quarter of the slots ahead."""
+        if self._ending or now < self._dry_until:
+            return 0
+        room = self._judge.gate.room(now)
+        if room is not None:
+            return room if not self._ready and self._lone is None else 0
+        slots = self._task.concurrency
+        want = slots - self.in_flight + slots // 4 - len(self._ready)
+        return self._quota.most(min(want, self._rate.places(now, AHEAD, slots * 2) - len(self._ready)))
+
+    async def _claim(self) -> bool:
+        want = self._demand(monotonic())
+        if want <= 0 or self._quota.reached:
+            return False
+        jobs = await self._take(want)
+        for job in jobs:
+            self._quota.begin(job)
+        self._ready.extend(jobs)
+        if len(jobs) < want:
+            await self._look_ahead()
+        return bool(jobs)
+
+    async def _take(self, want: int) -> list[Job]:
+        """Claim; a probe goes to a record that was never called where there is one."""
+        task, only = self._task, self._quota.only
+        try:
+            if self._judge.gate.closed:
+                fresh = await self._store.claim(task.session, task.kind, task.pass_, want, only=only, fresh_only=True)
+                if fresh:
+                    return fresh
+            return await self._store.claim(task.session, task.kind, task.pass_, want, only=only)
+        except Busy as busy:
+            self._emit(StoreWaits(busy.message))
+            return []
+
+    async def _look_ahead(self) -> None:
+        """Nothing more can be claimed now: find out when that changes."""
+        left = await self._store.left(self._task.kind, self._task.pass_)
+        wait = LOOK_AGAIN if left.due_in is None else min(left.due_in, LOOK_AGAIN)
+        self._dry_until = monotonic() + wait
+
+    # Start and end of calls
+
+    def _start(self) -> None:
+        """Start what is ready and may leave."""
+        now = monotonic()
+        while self._ready and self._may_start(now):
+            job = self._ready.popleft()
+            alone = self._judge.gate.room(now) is not None
+            call = self._group.create_task(
+                self._call(job, self._rate.take(now), probe=self._judge.gate.closed is not None)
+            )
+            self._calls.add(call)
+            self._lone = call if alone else self._lone
+            call.add_done_callback(self._ended)
+
+    def _may_start(self, now: float) -> bool:
+        if self._ending or self.in_flight >= self._task.concurrency or self._rate.next_at(now) > now + AHEAD:
+            return False
+        room = self._judge.gate.room(now)
+        return room is None or (room > 0 and self._lone is None)
+
+    async def _call(self, job: Job, leaves: float, *, probe: bool) -> None:
+        if (wait := leaves - monotonic()) > 0:
+            await asyncio.sleep(wait)
+        if self._ending or (self._judge.gate.closed and not probe):
+            self._rate.give_back()
+            self._settler.put([_as_if_never_claimed(job)])
+            return
+        self._obey(await self._executor.execute(job, probe=probe))
+
+    def _ended(self, call: asyncio.Task[None]) -> None:
+        self._calls.discard(call)
+        if call is self._lone:
+            self._lone = None
+        self._start()
+        self._wake.set()
+
+    def _obey(self, ruling: Ruling) -> None:
+        """Act on what a ruling says beside what is written."""
+        now = monotonic()
+        for settlement in ruling.settlements:
+            self._account(settlement, now)
+        if ruling.rest is not None:
+            self._rest(ruling, now)
+        if ruling.closed:
+            self._emit(GateClosed(ruling.closed.cause.message))
+            self._give_back_ready()
+        if ruling.opened:
+            self._emit(GateOpened(now - ruling.opened.since))
+        if ruling.stop:
+            self.stop(Ending(ruling.stop.reason, ruling.stop.message, ruling.stop))
+
+    def _account(self, settlement: Settlement, now: float) -> None:
+        self._quota.end(settlement)
+        self._emit(Settled(settlement.job.key, settlement.action, settlement.outcome))
+        if settlement.action in (Action.RETRY, Action.RELEASE):
+            self._dry_until = min(self._dry_until, now + (settlement.wait or 0.0))
+
+    def _rest(self, ruling: Ruling, now: float) -> None:
+        before = self._rate.resting_until
+        self._rate.rest(ruling.rest or 0.0, now)
+        if self._rate.resting_until > max(before, now):
+            self._give_back_ready()
+            cause = next((s.outcome.message for s in ruling.settlements if isinstance(s.outcome, Failure)), "")
+            self._emit(Resting(self._rate.resting_until - now, cause))
+
+    def _give_back_ready(self) -> None:
+        """What has not been sent is put back."""
+        self._settler.put(_as_if_never_claimed(job) for job in self._ready)
+        self._ready.clear()
+
+    # Waiting and ending
+
+    async def _over(self) -> bool:
+        """Whether the pass has nothing left, here or anywhere; held failures get their verdict first."""
+        now = monotonic()
+        if self._calls or self._ready or not self._input_over():
+            return False
+        if not self._quota.reached and now >= self._dry_until:
+            return False
+        ruling = self._judge.idle()
+        if ruling.settlements:
+            self._settler.put(ruling.settlements)
+            self._obey(ruling)
+            return False
+        await self._settler.flush()
+        return self._quota.reached or (await self._store.left(self._task.kind, self._task.pass_)).nothing
+
+    async def _pause(self) -> None:
+        """Wait for an outcome, a notice, or the next time at which something may leave."""
+        now = monotonic()
+        if self._give_up(now):
+            return
+        gate, rate = self._judge.gate.room_at(), self._rate.next_at(now) - AHEAD
+        until = [now + LOOK_AGAIN, *(t for t in (self._dry_until, gate, rate) if t is not None and t > now)]
+        with suppress(TimeoutError):
+            async with asyncio.timeout(min(until) - now):
+                await self._wake.wait()
+        self._wake.clear()
+
+    def _give_up(self, now: float) -> bool:
+        """Stop where nothing ever succeeded for too long."""
+        trouble = self._judge.gate.trouble
+        if trouble is None or now < trouble.since + self._task.first_success:
+            return False
+        reason = "unreachable" if trouble.cause.cls is FailureClass.NOT_SENT else trouble.cause.reason
+        self.stop(Ending(reason, trouble.cause.message, trouble.cause))
+        return True
+
+    async def _drain(self) -> None:
+        """Put back what was not sent, wait for calls in flight, drop those that take too long."""
+        self._give_back_ready()
+        if self._calls:
+            await asyncio.wait(self._calls, timeout=self._task.grace)
+        self.drop()
+        await asyncio.gather(*self._calls, return_exceptions=True)
+        ruling = self._judge.dissolve()
+        self._settler.put(ruling.settlements)
+        self._obey(ruling)
+
+    async def _beat(self) -> None:
+        while True:
+            try:
+                await self._store.beat(self._task.session)
+                if await self._store.reap():
+                    self.notice()
+            except Busy as busy:
+                self._emit(StoreWaits(busy.message))
+            await asyncio.sleep(self._task.beat)
+
+
+def _as_if_never_claimed(job: Job) -> Settlement:
+    return Settlement(job, Action.RELEASE)
