@@ -1,0 +1,57 @@
+"""The wire: an httpx client over aiohttp's connections, with exact error classes."""
+
+from rowcall.client.client import Client
+from rowcall.client.descriptors import raise_descriptor_limit
+from rowcall.client.failures import (
+    BodyCut,
+    CannotConnect,
+    ClosedEarly,
+    ConnectBroken,
+    ConnectTimedOut,
+    Garbled,
+    NameNotFound,
+    NoRoute,
+    PoolTimedOut,
+    Refused,
+    ReplyTooLarge,
+    Reset,
+    StaleConnection,
+    TimedOut,
+    TLSExpired,
+    TLSFailed,
+    TLSUntrusted,
+    TLSWrongHost,
+    TooManyFiles,
+    Unsendable,
+    WireError,
+    failure_of,
+)
+from rowcall.client.transport import Transport
+
+__all__ = [
+    "BodyCut",
+    "CannotConnect",
+    "Client",
+    "ClosedEarly",
+    "ConnectBroken",
+    "ConnectTimedOut",
+    "Garbled",
+    "NameNotFound",
+    "NoRoute",
+    "PoolTimedOut",
+    "Refused",
+    "ReplyTooLarge",
+    "Reset",
+    "StaleConnection",
+    "TLSExpired",
+    "TLSFailed",
+    "TLSUntrusted",
+    "TLSWrongHost",
+    "TimedOut",
+    "TooManyFiles",
+    "Transport",
+    "Unsendable",
+    "WireError",
+    "failure_of",
+    "raise_descriptor_limit",
+]

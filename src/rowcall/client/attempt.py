@@ -1,0 +1,201 @@
+"""One attempt: its deadlines, what is known of its connection, and which error a failure then is."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import re
+import ssl
+import zlib
+from collections.abc import Awaitable
+from types import SimpleNamespace
+from typing import Any, TypeVar
+
+import aiohttp
+import httpx
+from aiohttp import http_exceptions
+
+from rowcall.client import failures
+from rowcall.client.failures import WireError
+
+T = TypeVar("T")
+
+
+class Attempt:
+    """The sending of one request, once.
+
+    Args:
+        request: what is sent.
+        total: seconds until all of the reply must be there; None for no end.
+        connect: seconds for a new connection, look-up and TLS included, out of ``total``; None for no end.
+    """
+
+    __slots__ = (
+        "_connect",
+        "_deadline",
+        "_request",
+        "_timer",
+        "_total",
+        "answered",
+        "connected",
+        "connecting",
+        "reused",
+    )
+
+    def __init__(self, request: httpx.Request, total: float | None, connect: float | None) -> None:
+        self._request = request
+        self._total = total
+        self._connect = connect
+        self._deadline = _after(total)
+        self._timer = asyncio.timeout(None)
+        self.connecting = False
+        self.connected = False
+        self.reused = False
+        self.answered = False
+
+    async def within(self, work: Awaitable[T]) -> T:
+        """Await a step of the attempt.
+
+        Raises:
+            WireError: it failed, or the deadline passed.
+        """
+        try:
+            async with asyncio.timeout_at(self._deadline) as self._timer:
+                return await work
+        except _FAILURES as error:
+            raise self._exact(error) from None  # aiohttp's own text may hold the query
+
+    def start_connecting(self) -> None:
+        """A new connection is being made: the connect timeout runs."""
+        self.connecting = True
+        limits = [moment for moment in (self._deadline, _after(self._connect)) if moment is not None]
+        self._timer.reschedule(min(limits, default=None))
+
+    def end_connecting(self) -> None:
+        """The connection stands: only the deadline counts."""
+        self.connected = True
+        self._timer.reschedule(self._deadline)
+
+    def reuse(self) -> None:
+        """A kept connection is used."""
+        self.connected = self.reused = True
+
+    def fail(self, kind: type[WireError], detail: str = "") -> WireError:
+        """The error of this attempt, to be raised."""
+        return kind(self._request, detail)
+
+    def _exact(self, error: Exception) -> WireError:
+        if isinstance(error, TimeoutError) and error.errno is None:
+            return self._timed_out()
+        if isinstance(error, aiohttp.ClientConnectorError):
+            return self.fail(*_unconnected(error))
+        if isinstance(error, _UNSENDABLE):
+            return self.fail(failures.Unsendable, str(error) if type(error) is ValueError else type(error).__name__)
+        if isinstance(error, _GARBLED) and not _is_cut(error):
+            return self.fail(failures.Garbled, _detail(error))
+        return self.fail(self._lost(error), _detail(error))
+
+    def _timed_out(self) -> WireError:
+        if self.connecting and not self.connected:
+            return self.fail(failures.ConnectTimedOut, _shorter(self._connect, self._total))
+        return self.fail(failures.TimedOut if self.connected else failures.PoolTimedOut, _shorter(self._total))
+
+    def _lost(self, error: Exception) -> type[WireError]:
+        if self.answered:
+            return failures.BodyCut
+        if isinstance(error, aiohttp.ServerDisconnectedError):
+            began = not isinstance(error.message, str)
+            return failures.StaleConnection if self.reused and not began else failures.ClosedEarly
+        return failures.StaleConnection if self.reused else failures.Reset
+
+
+def tracing() -> aiohttp.TraceConfig:
+    """Tells the attempt that a session's request carries (``trace_request_ctx``) about its connection."""
+    trace = aiohttp.TraceConfig()
+    trace.on_connection_create_start.append(_start_connecting)
+    trace.on_connection_create_end.append(_end_connecting)
+    trace.on_connection_reuseconn.append(_reuse)
+    return trace
+
+
+async def _start_connecting(session: aiohttp.ClientSession, context: SimpleNamespace, params: Any) -> None:
+    context.trace_request_ctx.start_connecting()
+
+
+async def _end_connecting(session: aiohttp.ClientSession, context: SimpleNamespace, params: Any) -> None:
+    context.trace_request_ctx.end_connecting()
+
+
+async def _reuse(session: aiohttp.ClientSession, context: SimpleNamespace, params: Any) -> None:
+    context.trace_request_ctx.reuse()
+
+
+def _after(seconds: float | None) -> float | None:
+    return None if seconds is None else asyncio.get_running_loop().time() + seconds
+
+
+def _shorter(*limits: float | None) -> str:
+    return f"{min(limit for limit in limits if limit is not None):g} s"
+
+
+def _unconnected(error: aiohttp.ClientConnectorError) -> tuple[type[WireError], str]:
+    """The class of a failed connect: a certificate's by OpenSSL's verify codes, others by errno."""
+    cause = error.os_error
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return _CERTIFICATE.get(cause.verify_code, failures.TLSUntrusted), cause.verify_message
+    if isinstance(cause, _BROKEN):
+        return failures.ConnectBroken, cause.strerror or type(cause).__name__
+    if isinstance(cause, ssl.SSLError):
+        return failures.TLSFailed, cause.reason or ""
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return failures.NameNotFound, cause.strerror or ""
+    return _CONNECT.get(cause.errno or 0, failures.CannotConnect), cause.strerror or type(cause).__name__
+
+
+def _is_cut(error: Exception) -> bool:
+    """Whether a body's error is the end of the connection rather than nonsense."""
+    return isinstance(error, aiohttp.ClientPayloadError) and isinstance(error.__cause__, _CUT)
+
+
+def _detail(error: Exception) -> str:
+    """The cause in a few words: aiohttp's own, without what it quotes of the URL or the reply."""
+    if isinstance(error, OSError) and error.errno:
+        return os.strerror(error.errno)
+    told = getattr(error.__cause__ or error, "message", None)
+    return (isinstance(told, str) and re.split("[:\n]", told)[0]) or type(error).__name__
+
+
+_UNSENDABLE = (ValueError, aiohttp.NonHttpUrlClientError)
+
+_BROKEN = (
+    ssl.SSLEOFError,
+    ssl.SSLZeroReturnError,
+    BrokenPipeError,
+    ConnectionAbortedError,
+    ConnectionResetError,
+)
+
+_GARBLED = (aiohttp.ClientResponseError, aiohttp.ClientPayloadError, http_exceptions.HttpProcessingError, zlib.error)
+
+_CUT = (http_exceptions.ContentLengthError, http_exceptions.TransferEncodingError)
+
+_FAILURES = (aiohttp.ClientError, http_exceptions.HttpProcessingError, zlib.error, OSError, ValueError)
+
+_CERTIFICATE: dict[int, type[WireError]] = {
+    9: failures.TLSExpired,  # X509_V_ERR_CERT_NOT_YET_VALID
+    10: failures.TLSExpired,  # X509_V_ERR_CERT_HAS_EXPIRED
+    62: failures.TLSWrongHost,  # X509_V_ERR_HOSTNAME_MISMATCH
+    64: failures.TLSWrongHost,  # X509_V_ERR_IP_ADDRESS_MISMATCH
+}
+
+_CONNECT: dict[int, type[WireError]] = {
+    errno.ECONNREFUSED: failures.Refused,
+    errno.ENETUNREACH: failures.NoRoute,
+    errno.EHOSTUNREACH: failures.NoRoute,
+    errno.ENETDOWN: failures.NoRoute,
+    errno.EHOSTDOWN: failures.NoRoute,
+    errno.ETIMEDOUT: failures.ConnectTimedOut,
+    errno.EMFILE: failures.TooManyFiles,
+    errno.ENFILE: failures.TooManyFiles,
+}

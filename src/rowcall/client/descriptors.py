@@ -1,0 +1,29 @@
+"""File descriptors: every connection takes one."""
+
+from __future__ import annotations
+
+import resource
+from contextlib import suppress
+
+RESERVED = 32
+"""Descriptors that are left for the store, the input, the output and the event loop."""
+
+
+def raise_descriptor_limit(concurrency: int) -> int:
+    """Raise this process's limit of open files so that ``concurrency`` connections fit, as far as it may.
+
+    Returns:
+        The concurrency that fits, at least 1: ``concurrency`` itself unless the hard limit is in the way.
+    """
+    needed = concurrency + RESERVED
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if _within(needed, soft):
+        return concurrency
+    with suppress(ValueError, OSError):  # macOS has a further limit that getrlimit does not tell
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed if _within(needed, hard) else hard, hard))
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return concurrency if _within(needed, soft) else max(1, soft - RESERVED)
+
+
+def _within(number: int, limit: int) -> bool:
+    return limit == resource.RLIM_INFINITY or number <= limit
