@@ -1,0 +1,48 @@
+"""The config file: one model per table, references to secrets and files, every fault with its line."""
+
+from rowcall.config.dotenv import environment
+from rowcall.config.lines import KeyPath, key_lines
+from rowcall.config.loading import load
+from rowcall.config.model import Config
+from rowcall.config.references import fingerprint, resolve
+from rowcall.config.secret import Secret
+from rowcall.config.tables import (
+    ApiTable,
+    BackoffTable,
+    InputTable,
+    MockTable,
+    OutputTable,
+    PaceTable,
+    RequestTable,
+    ResponseTable,
+    RetryTable,
+    StopTable,
+    StoreTable,
+)
+from rowcall.config.units import Rate, parse_duration, parse_rate, parse_share
+
+__all__ = [
+    "ApiTable",
+    "BackoffTable",
+    "Config",
+    "InputTable",
+    "KeyPath",
+    "MockTable",
+    "OutputTable",
+    "PaceTable",
+    "Rate",
+    "RequestTable",
+    "ResponseTable",
+    "RetryTable",
+    "Secret",
+    "StopTable",
+    "StoreTable",
+    "environment",
+    "fingerprint",
+    "key_lines",
+    "load",
+    "parse_duration",
+    "parse_rate",
+    "parse_share",
+    "resolve",
+]

@@ -1,0 +1,109 @@
+"""What concerns more than one key of a config, or the inside of a tree.
+
+The rules look at the file as it was read, so that their faults are found together with those of the models.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from datetime import date, time
+from pathlib import PurePath
+from typing import Any
+
+from rowcall.config.explain import Fault, name_of
+from rowcall.config.lines import KeyPath
+from rowcall.config.references import SECRET_HEADERS, is_reference
+from rowcall.config.units import quoted
+
+Tree = dict[str, Any]
+
+EXPORT_SUFFIXES = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+"""The format of an export by the end of its file's name."""
+
+_INTEGERS = range(-(2**63), 2**64)  # what the wire can write
+_TABLES_OF_HEADERS = (("api", "headers"), ("request", "headers"))
+
+
+def broken_rules(data: Tree) -> Iterator[Fault]:
+    """Every fault that no single model can see."""
+    yield from _missing_for_preset(data)
+    yield from _export_format(data)
+    for path in _TABLES_OF_HEADERS:
+        yield from _headers(path, table_in(data, *path))
+    for name, value in table_in(data, "request", "params").items():
+        yield from _parameter(("request", "params", name), value)
+    yield from _tree(("request", "body"), table_in(data, "request").get("body"))
+
+
+def table_in(data: Tree, *path: str) -> Tree:
+    """The table at a path; an empty one where there is none, or something else."""
+    for name in path:
+        inner = data.get(name)
+        data = inner if isinstance(inner, dict) else {}
+    return data
+
+
+def _missing_for_preset(data: Tree) -> Iterator[Fault]:
+    api, request = table_in(data, "api"), table_in(data, "request")
+    preset = api.get("preset")
+    if preset == "http" and "base_url" not in api:
+        yield Fault(("api",), "api.base_url is missing", 'base_url = "https://api.example.com/v1"')
+    chat = preset == "openai" or (preset == "mock" and "path" not in request)
+    if chat and "body" not in request:
+        yield Fault(
+            ("request",),
+            f'request.body is missing; preset = "{preset}" sends one',
+            '[request.body] with model = "..." and messages = [{ role = "user", content = "{{ row.text }}" }]',
+        )
+
+
+def _export_format(data: Tree) -> Iterator[Fault]:
+    output = table_in(data, "output")
+    path = output.get("path")
+    if not isinstance(path, str) or path in ("", "-") or "format" in output:
+        return
+    if PurePath(path).suffix.lower() not in EXPORT_SUFFIXES:
+        what = f"output.path {quoted(path)} does not say in which format"
+        yield Fault(("output", "path"), what, f"a name that ends in {', '.join(EXPORT_SUFFIXES)}, or format = ...")
+
+
+def _headers(path: KeyPath, table: Tree) -> Iterator[Fault]:
+    for name, value in table.items():
+        here = (*path, name)
+        if not isinstance(value, str) and not is_reference(value):
+            yield Fault(here, f"{name_of(here)} must be text in quotes or a reference")
+        elif name.lower() in SECRET_HEADERS and isinstance(value, str) and "{{" not in value:
+            yield Fault(
+                here,
+                f"{name_of(here)} must not be written out: whoever sees the file sees the secret",
+                f'{name} = {{ env = "NAME" }}; the variable holds the whole value of the header',
+            )
+
+
+def _parameter(path: KeyPath, value: Any) -> Iterator[Fault]:
+    items = value if isinstance(value, list) else [value]
+    if any(isinstance(item, dict | list) and not is_reference(item) for item in items):
+        yield Fault(path, f"{name_of(path)} must be text, a number, true, false, a reference or a list of these")
+    else:
+        yield from _tree(path, value)
+
+
+def _tree(path: KeyPath, node: Any) -> Iterator[Fault]:
+    """What JSON cannot hold: dates, infinite numbers, integers beyond 64 bits."""
+    if isinstance(node, dict):
+        for name, value in node.items():
+            yield from _tree((*path, name), value)
+    elif isinstance(node, list):
+        for number, item in enumerate(node):
+            yield from _tree((*path, number), item)
+    elif isinstance(node, date | time):
+        yield Fault(path, f"{name_of(path)} is a date or time, which JSON does not have", f'in quotes: "{node}"')
+    elif _is_endless(node):
+        yield Fault(path, f"{name_of(path)} is a number that JSON does not have: {quoted(node)}")
+
+
+def _is_endless(node: Any) -> bool:
+    if isinstance(node, float):
+        return not math.isfinite(node)
+    return isinstance(node, int) and node not in _INTEGERS

@@ -1,0 +1,200 @@
+"""One model per table of the config file, with the defaults. Durations are in seconds."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from rowcall.config.references import is_reference
+from rowcall.config.secret import Secret
+from rowcall.config.units import Duration, RateLimit, Share, quoted
+
+Preset = Literal["openai", "http", "mock"]
+Policy = Literal["stop", "skip"]
+
+
+class Table(BaseModel):
+    """A table of the config file: nothing converted, nothing unknown, nothing changed later."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
+
+
+def _known_encoding(name: str) -> str:
+    try:
+        codecs.lookup(name)
+    except (LookupError, ValueError):
+        raise ValueError(f'must be an encoding such as "utf-8", "latin-1" or "utf-16", not {quoted(name)}') from None
+    return name
+
+
+def _jmespath(expression: str) -> str:
+    import jmespath
+    from jmespath.exceptions import JMESPathError
+
+    try:
+        jmespath.compile(expression)
+    except JMESPathError as error:
+        raise ValueError(f"must be JMESPath, not {quoted(expression)}: {_first_line(error)}") from None
+    return expression
+
+
+def _first_line(error: Exception) -> str:
+    """The one line of a JMESPath error that says what is wrong, without the expression drawn below it."""
+    text = str(error).replace("Invalid jmespath expression: ", "").replace("Bad jmespath expression: ", "")
+    return text.split("\n", 1)[0].removesuffix(", for expression:").rstrip(":")
+
+
+def _base_url(url: str) -> str:
+    """An http or https URL, with a query if need be. Its text is never repeated: it may hold a password."""
+    try:
+        parts = urlsplit(url)
+        fit = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and not parts.fragment
+    except ValueError:
+        fit = False
+    if not fit or re.search(r"\s", url):
+        raise ValueError('must be a URL such as "https://api.example.com/v1"')
+    if "@" in parts.netloc:
+        raise ValueError("must not hold a user name or password; a header takes them from the environment")
+    return url
+
+
+def _status(value: Any) -> str:
+    text = str(value).lower() if isinstance(value, int | str) else ""
+    if not re.fullmatch(r"[1-5](?:xx|\d\d)", text, re.ASCII):
+        raise ValueError(f'must be a status such as "404" or "4xx", not {quoted(value)}')
+    return text
+
+
+def _key_reference(value: Any) -> Any:
+    """A reference or a ``Secret``; a key that is written out is never repeated."""
+    if isinstance(value, str):
+        raise ValueError("must not be written out: whoever sees the file sees the key")
+    if not isinstance(value, Secret) and not is_reference(value):
+        raise ValueError("must be a reference")
+    return value
+
+
+Text = Annotated[str, Field(min_length=1)]
+PositiveDuration = Annotated[Duration, Field(gt=0)]
+_FROM_LIST = Field(strict=False)  # TOML knows lists; what is frozen is a tuple
+Texts = Annotated[tuple[str, ...], _FROM_LIST]
+KeyReference = Annotated[dict[str, str] | Secret, BeforeValidator(_key_reference)]
+Natural = Annotated[int, Field(ge=1)]
+Encoding = Annotated[str, AfterValidator(_known_encoding)]
+JMESPath = Annotated[str, AfterValidator(_jmespath)]
+Status = Annotated[str, BeforeValidator(_status)]
+
+
+class InputTable(Table):
+    """``[input]``: the records."""
+
+    path: Text
+    key: Text | None = None
+    header: Annotated[Texts, Field(min_length=1)] | None = None
+    quoting: bool | None = None
+    encoding: Encoding | None = None
+    sql: Text | None = None
+    on_bad: Policy = "stop"
+
+
+class MockTable(Table):
+    """``[api.mock]``: how the fake API behaves."""
+
+    latency: Duration = 0.05
+    rate_limited: Share = 0.003
+    errors: Share = 0.01
+    resets: Share = 0.0
+    retry_after: Duration = 1.0
+    seed: int = 0
+
+    @model_validator(mode="after")
+    def _whole(self) -> MockTable:
+        if self.rate_limited + self.errors + self.resets > 1:
+            raise ValueError("must not draw more than 100% in rate_limited, errors and resets together")
+        return self
+
+
+class ApiTable(Table):
+    """``[api]``: who is called. ``api_key`` is a reference as written, or a ``Secret`` once resolved."""
+
+    preset: Preset
+    base_url: Annotated[str, AfterValidator(_base_url)] | None = None
+    api_key: KeyReference | None = None
+    headers: dict[str, Any] = {}
+    timeout: PositiveDuration = 90.0
+    connect_timeout: PositiveDuration = 10.0
+    mock: MockTable = MockTable()
+
+
+class RequestTable(Table):
+    """``[request]``: what every record sends; strings are templates, any value may be a reference."""
+
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"] = "POST"
+    path: str = ""
+    params: dict[str, Any] = {}
+    headers: dict[str, Any] = {}
+    body: Any = None
+
+
+class ResponseTable(Table):
+    """``[response]``: where the answer stands in a reply, and what it must look like."""
+
+    extract: JMESPath | None = None
+    parse: Literal["json", "text"] | None = None
+    json_schema: dict[str, Any] | None = Field(default=None, alias="schema")
+    answer: Annotated[tuple[Status, ...], _FROM_LIST] = ()
+    retries: Annotated[int, Field(ge=0)] = 1
+
+
+class OutputTable(Table):
+    """``[output]``: the export; without a path none is written."""
+
+    path: Text | None = None
+    format: Literal["csv", "jsonl"] | None = None
+    columns: Annotated[dict[str, JMESPath], Field(min_length=1)] = {"result": "@"}
+
+
+class PaceTable(Table):
+    """``[pace]``: how fast."""
+
+    concurrency: Natural = 32
+    requests: RateLimit | None = None
+
+
+class BackoffTable(Table):
+    """``[retry] backoff``: the first wait, doubled with every further one up to ``max``."""
+
+    first: PositiveDuration = 1.0
+    max: PositiveDuration = 60.0
+
+    @model_validator(mode="after")
+    def _ordered(self) -> BackoffTable:
+        if self.first > self.max:
+            raise ValueError("must not begin with a longer wait than its max")
+        return self
+
+
+class RetryTable(Table):
+    """``[retry]``: charged tries per record."""
+
+    attempts: Natural = 3
+    backoff: BackoffTable = BackoffTable()
+
+
+class StopTable(Table):
+    """``[stop]``: when a run ends early."""
+
+    grace: Duration = 30.0
+    first_success: PositiveDuration = 60.0
+
+
+class StoreTable(Table):
+    """``[store]``: the database."""
+
+    path: Text
+    lease: PositiveDuration = 60.0
+    durability: Literal["full", "normal"] = "full"

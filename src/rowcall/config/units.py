@@ -1,0 +1,112 @@
+"""Durations, rates and shares as people write them: ``"90s"``, ``"500/min"``, ``"0.3%"``."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, PlainSerializer
+
+_SECONDS = {"ms": Decimal("0.001"), "s": Decimal(1), "m": Decimal(60), "h": Decimal(3600), "d": Decimal(86400)}
+_RATE_SECONDS = _SECONDS | {"min": Decimal(60), "hour": Decimal(3600), "day": Decimal(86400)}
+_MULTIPLES = {"": 1, "k": 1_000, "M": 1_000_000}
+_NUMBER = r"\d+(?:\.\d+)?"
+_DURATION = re.compile(rf"({_NUMBER}) ?(ms|s|m|h|d)?", re.ASCII)
+_RATE = re.compile(rf"({_NUMBER}) ?([kM]?) ?/ ?({_NUMBER})? ?(ms|s|min|m|hour|h|day|d)", re.ASCII)
+_SHARE = re.compile(rf"({_NUMBER}) ?%", re.ASCII)
+_UNIT_NAMES = {1.0: "s", 60.0: "min", 3600.0: "h", 86400.0: "day"}
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """At most ``count`` in ``per`` seconds; ``str`` writes it so that ``parse_rate`` reads it back."""
+
+    count: float
+    per: float
+
+    def __str__(self) -> str:
+        return f"{_plain(self.count)}/{_UNIT_NAMES.get(self.per) or _plain(self.per) + 's'}"
+
+
+def parse_duration(value: Any) -> float:
+    """Seconds, from ``"50ms"``, ``"90s"``, ``"5m"``, ``"2h"``, ``"1d"`` or a plain number of seconds.
+
+    Raises:
+        ValueError: anything else, with the words for the message.
+    """
+    text = _text(value)
+    found = _DURATION.fullmatch(text)
+    seconds = float(Decimal(found[1]) * _SECONDS[found[2] or "s"]) if found else math.inf
+    if not math.isfinite(seconds):
+        raise ValueError(f'must be a duration such as "90s", "50ms", "5m" or "2h", not {quoted(value)}')
+    return seconds
+
+
+def parse_rate(value: Any) -> Rate:
+    """A rate, from ``"500/min"``, ``"10/s"``, ``"1000/h"``, ``"10000/day"``, ``"30/10s"`` or ``"200k/min"``.
+
+    Raises:
+        ValueError: anything else and a rate of 0, with the words for the message.
+    """
+    if isinstance(value, Rate):
+        return value
+    found = _RATE.fullmatch(_text(value))
+    count = float(Decimal(found[1]) * _MULTIPLES[found[2]]) if found else 0.0
+    per = float(Decimal(found[3] or 1) * _RATE_SECONDS[found[4]]) if found else 0.0
+    if not (0 < count < math.inf and 0 < per < math.inf):
+        raise ValueError(f'must be a rate above 0 such as "500/min", "10/s" or "200k/day", not {quoted(value)}')
+    return Rate(count, per)
+
+
+def parse_share(value: Any) -> float:
+    """A share between 0 and 1, from ``"0.3%"`` or a plain number between 0 and 1.
+
+    Raises:
+        ValueError: anything else, with the words for the message.
+    """
+    text = _text(value)
+    found = _SHARE.fullmatch(text)
+    plain = float(text or "nan") if not isinstance(value, str) else math.nan
+    share = float(Decimal(found[1]) / 100) if found else plain
+    if not 0 <= share <= 1:
+        raise ValueError(f'must be a share such as "0.3%", from "0%" to "100%", not {quoted(value)}')
+    return share
+
+
+def quoted(value: Any) -> str:
+    """A value of the config as it may stand in a message: one short line."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        shown = "".join(letter if letter.isprintable() else " " for letter in value)
+        return f'"{shown}"' if len(shown) <= 40 else f'"{shown[:37]}..."'
+    if isinstance(value, dict | list):
+        return "a table" if isinstance(value, dict) else "a list"
+    return str(value)[:40]
+
+
+def _text(value: Any) -> str:
+    """The text of a string or of a plain number; of anything else a text that no unit matches."""
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return ""
+    return str(value) if isinstance(value, int) else _plain(value)
+
+
+def _plain(number: float) -> str:
+    text = format(Decimal(repr(number)), "f")
+    return text.removesuffix(".0")
+
+
+Duration = Annotated[float, BeforeValidator(parse_duration)]
+"""Seconds, 0 or more."""
+
+RateLimit = Annotated[Rate, BeforeValidator(parse_rate), PlainSerializer(str)]
+"""A ``Rate``."""
+
+Share = Annotated[float, BeforeValidator(parse_share)]
+"""A number from 0 to 1."""
