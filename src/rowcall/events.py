@@ -12,6 +12,21 @@ from rowcall.outcome import Action, Decision, Outcome
 
 
 @dataclass(frozen=True, slots=True)
+class InputRead:
+    """The input was read to its end; the counts are those of the store's ``Enqueued``."""
+
+    total: int
+    new: int
+    changed: int
+    restored: int
+    done: int
+    failed: int
+    waiting: int
+    cancelled: int
+    repeated: int
+
+
+@dataclass(frozen=True, slots=True)
 class CallEnded:
     """A call gave an outcome, and this was decided about it."""
 
@@ -75,5 +90,5 @@ class StoreWaits:
     message: str
 
 
-Event = CallEnded | Settled | GateClosed | GateOpened | Resting | Stopping | LateOutcome | StoreWaits
+Event = InputRead | CallEnded | Settled | GateClosed | GateOpened | Resting | Stopping | LateOutcome | StoreWaits
 Listener = Callable[[Event], None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,6 +22,8 @@ from rowcall.store.base import Store
 
 AHEAD = 0.1
 """Seconds: what may leave within them is claimed now."""
+AT_LEAST = 0.01
+"""Seconds before a store that had nothing due is asked again."""
 LOOK_AGAIN = 1.0
 """Seconds after which an empty store is looked at again: another process may have put something in."""
 
@@ -68,11 +71,11 @@ class Assignment:
 
 @dataclass(slots=True)
 class _Quota:
-    """The records that a limited run has begun, and those of them that have not ended."""
+    """The records that a limited run has begun, and when those of them that have not ended may be claimed."""
 
     limit: int | None
     begun: set[int] = field(default_factory=set)
-    open: set[int] = field(default_factory=set)
+    open: dict[int, float] = field(default_factory=dict)
 
     def most(self, want: int) -> int:
         return want if self.limit is None or self.full else min(want, self.limit - len(self.begun))
@@ -92,11 +95,16 @@ class _Quota:
     def begin(self, job: Job) -> None:
         if self.limit is not None:
             self.begun.add(job.row)
-            self.open.add(job.row)
+            self.open[job.row] = math.inf
 
-    def end(self, settlement: Settlement) -> None:
+    def settle(self, settlement: Settlement, now: float) -> None:
         if settlement.action in (Action.DONE, Action.FAIL):
-            self.open.discard(settlement.job.row)
+            self.open.pop(settlement.job.row, None)
+        elif settlement.job.row in self.open:
+            self.open[settlement.job.row] = now + (settlement.wait or 0.0)
+
+    def due_in(self, now: float) -> float:
+        return max(0.0, min(self.open.values(), default=math.inf) - now)
 
 
 class Worker:
@@ -230,9 +238,11 @@ class Worker:
 
     async def _look_ahead(self) -> None:
         """Nothing more can be claimed now: find out when that changes."""
-        left = await self._store.left(self._task.kind, self._task.pass_)
-        wait = LOOK_AGAIN if left.due_in is None else min(left.due_in, LOOK_AGAIN)
-        self._dry_until = monotonic() + wait
+        if self._quota.full:
+            due_in: float | None = self._quota.due_in(monotonic())
+        else:
+            due_in = (await self._store.left(self._task.kind, self._task.pass_)).due_in
+        self._dry_until = monotonic() + min(LOOK_AGAIN, LOOK_AGAIN if due_in is None else max(due_in, AT_LEAST))
 
     # Start and end of calls
 
@@ -287,7 +297,7 @@ class Worker:
             self.stop(Ending(ruling.stop.reason, ruling.stop.message, ruling.stop))
 
     def _account(self, settlement: Settlement, now: float) -> None:
-        self._quota.end(settlement)
+        self._quota.settle(settlement, now)
         self._emit(Settled(settlement.job.key, settlement.action, settlement.outcome))
         if settlement.action in (Action.RETRY, Action.RELEASE):
             self._dry_until = min(self._dry_until, now + (settlement.wait or 0.0))
@@ -318,6 +328,7 @@ class Worker:
         if ruling.settlements:
             self._settler.put(ruling.settlements)
             self._obey(ruling)
+            self._wake.set()
             return False
         await self._settler.flush()
         return self._quota.reached or (await self._store.left(self._task.kind, self._task.pass_)).nothing

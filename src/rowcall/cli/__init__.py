@@ -1,1 +1,72 @@
-"""The command: one file per family of verbs."""
+"""The command: one file per family of verbs, each imported only when it is asked for."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import NoReturn
+
+import click
+
+from rowcall import __version__
+from rowcall.errors import Exit, RowcallError
+
+VERBS = {
+    "init": ("rowcall.cli.begin:init", "Write a config to start from."),
+    "run": ("rowcall.cli.run:run", "Start, or go on: call the API for every record that is not done."),
+    "status": ("rowcall.cli.look:status", "How a batch job stands, from any terminal."),
+    "errors": ("rowcall.cli.look:errors", "Failures by reason, with what to do about them."),
+    "show": ("rowcall.cli.look:show", "One record: what was sent, every try, the answer."),
+    "retry": ("rowcall.cli.change:retry", "Set records back to pending."),
+    "export": ("rowcall.cli.files:export", "Write the input with its answers."),
+    "mock": ("rowcall.cli.mock:mock", "A fake API on a port."),
+}
+"""Where each verb stands, and its line in the help; read without importing it."""
+
+
+class _Verbs(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        module, name = VERBS[cmd_name][0].split(":")
+        command: click.Command = getattr(import_module(module), name)
+        command.context_settings.setdefault("auto_envvar_prefix", "ROWCALL")
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Verbs"):
+            formatter.write_dl([(verb, line) for verb, (_, line) in VERBS.items()])
+
+
+@click.command(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="rowcall")
+def cli() -> None:
+    """One API call for every record of a file, carried to its end.
+
+    Through rate limits, outages, crashes and restarts: start and go on with the same command. Every flag can be set
+    as ROWCALL_FLAG, such as ROWCALL_CONCURRENCY=8.
+    """
+
+
+def main() -> NoReturn:
+    """Run the command and leave with its exit code; no traceback reaches a user."""
+    try:
+        sys.exit(cli(standalone_mode=False) or Exit.DONE)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(Exit.USAGE)
+    except click.Abort:
+        sys.exit(Exit.INTERRUPTED)
+    except RowcallError as error:
+        click.echo(f"rowcall: {error}", err=True)
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        sys.stdout = None  # the reader of our output has gone; nothing is left to say
+        sys.exit(Exit.DONE)
+    except Exception as error:  # noqa: BLE001  the last resort: a bug in rowcall
+        from rowcall.cli.bug import confess
+
+        sys.exit(confess(error))

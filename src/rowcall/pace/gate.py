@@ -5,8 +5,8 @@ A pure state machine; times come in as monotonic seconds, nothing is awaited.
 A failure that may be the record's or the world's is *held*: its slot is free, its job still running, nothing written.
 
 - A success of a call sent after a failure was seen proves that failure against its record.
-- The third record that fails for the first time in this run, with no such success in between, is an *outage*: the
-  gate closes, everything held is excused. While it is closed one probe at a time goes out, after 1, 2, 4, 5, 5, ...
+- The third record in a row that fails for the first time in this run, with no success of any call in between, is an
+  *outage*: the gate closes, everything held is excused. While it is closed one probe at a time goes out, after 1, 2, 4, 5, 5, ...
   seconds, by records that have not failed yet. Only the success of a call sent after the closing opens it.
 - When no untouched record is left to probe with, a probe's failure is proven against its record.
 - With nothing else in flight or claimable, what is held is proven.
@@ -101,6 +101,7 @@ class Gate:
         self._alone_for = alone_for
         self._held: list[_Held] = []
         self._touched: set[int] = set()
+        self._in_a_row = 0
         self._sent = 0
         self._first_sent_at: float | None = None
         self._first_answered = False
@@ -177,6 +178,7 @@ class Gate:
         first = not self.succeeded
         self.last_success = max(self.last_success, number)
         self.trouble = None
+        self._in_a_row = 0
         if self._closed and number > self._closed_after:
             self._closed, self._probe, self._probes = None, None, 0
         proven = [h for h in self._held if number > h.seen or (first and _early(h.failure))]
@@ -196,6 +198,7 @@ class Gate:
             return self._alike()
         if failure.cls is FailureClass.SETUP:
             return self._key_trouble()
+        self._in_a_row += held.first
         return self._outage(now)
 
     def idle(self) -> Rulings:
@@ -213,9 +216,10 @@ class Gate:
         return self._judge(self._held, Verdict.EXCUSED)
 
     def _outage(self, now: float) -> Rulings:
-        held = [h for h in self._held if h.failure.cls in _OUTAGE]
-        if sum(h.first for h in held) < OUTAGE_AT:
+        if self._in_a_row < OUTAGE_AT:
             return Rulings()
+        held = [h for h in self._held if h.failure.cls in _OUTAGE]
+        self._in_a_row = 0
         self._closed_after, self._probes = self._sent, 0
         self._closed = Closed(now, held[-1].failure, now + self._waits[0])
         return self._judge(held, Verdict.EXCUSED)

@@ -1,0 +1,5 @@
+"""``python -m rowcall``: the command."""
+
+from rowcall.cli import main
+
+main()

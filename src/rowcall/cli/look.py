@@ -1,0 +1,137 @@
+"""Verbs that look and change nothing: status, errors, show."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import click
+
+from rowcall.cli.common import json_option, only_kind, print_json, store_options, store_path
+from rowcall.cli.hints import hint_for
+from rowcall.errors import RowcallError
+from rowcall.progress import clean, short_time
+from rowcall.store.base import JobRow, Reader, Try
+from rowcall.store.sqlite import SQLiteReader
+from rowcall.summary import Summary, summarise
+
+
+@click.command(epilog="Example: rowcall status --json | jq .done")
+@store_options
+@json_option
+def status(config: Path, store: Path | None, name: str | None, as_json: bool) -> None:
+    """How a batch job stands, from any terminal, also while it runs elsewhere."""
+    summary = asyncio.run(_summary(config, store, name))
+    if as_json:
+        print_json(summary.model_dump(mode="json"))
+    else:
+        click.echo(_status_text(summary))
+
+
+async def _summary(config: Path, store: Path | None, name: str | None) -> Summary:
+    path, kind = store_path(config, store)
+    async with await SQLiteReader.open(path) as reader:
+        return await summarise(reader, only_kind(await reader.kinds(), name or kind, path))
+
+
+def _status_text(s: Summary) -> str:
+    ended = f"{s.done:,} done, {s.failed:,} failed, {s.cancelled:,} cancelled"
+    lines = [
+        f"{s.kind}: {s.state}" + (f" ({s.stop_reason})" if s.stop_reason and s.state == "stopped" else ""),
+        f"{s.total:,} records: {ended}, {s.pending:,} pending ({s.retrying:,} retrying), {s.running:,} running",
+    ]
+    if s.started_at:
+        rate = f", {s.rate_per_s:.1f} done/s" if s.rate_per_s else ""
+        lines.append(f"last run: {s.started_at}, {short_time(s.elapsed_s or 0)}{rate}")
+    if s.tokens.input or s.tokens.output:
+        lines.append(f"tokens: {s.tokens.input:,} in ({s.tokens.cached:,} cached), {s.tokens.output:,} out")
+    lines += [f"{e.count:,} failed: {e.reason}, such as {clean(e.sample_key)}" for e in s.errors]
+    return "\n  ".join(lines)
+
+
+@click.command(epilog="Example: rowcall errors, then rowcall retry http_500")
+@store_options
+@json_option
+def errors(config: Path, store: Path | None, name: str | None, as_json: bool) -> None:
+    """Failures by reason: how many, a key, the message, what to do."""
+    groups = [e.model_dump() | {"hint": hint_for(e.reason)} for e in asyncio.run(_summary(config, store, name)).errors]
+    if as_json:
+        print_json(groups)
+        return
+    for g in groups:
+        click.echo(
+            f"{g['count']:,}  {g['reason']}  such as {clean(g['sample_key'])}: {clean(g['message'])}\n      {g['hint']}"
+        )
+    if not groups:
+        click.echo("nothing has failed", err=True)
+
+
+@click.command(epilog="Example: rowcall show 4_12")
+@click.argument("key")
+@store_options
+@json_option
+def show(key: str, config: Path, store: Path | None, name: str | None, as_json: bool) -> None:
+    """One record: its payload, every try, its answer."""
+    record = asyncio.run(_record(key, config, store, name))
+    if as_json:
+        print_json(record)
+    else:
+        click.echo(_record_text(record))
+
+
+async def _record(key: str, config: Path, store: Path | None, name: str | None) -> dict[str, Any]:
+    path, kind = store_path(config, store)
+    async with await SQLiteReader.open(path) as reader:
+        kind = only_kind(await reader.kinds(), name or kind, path)
+        job = await reader.job(kind, key)
+        if job is None:
+            raise RowcallError(f"{path}: no record with the key {key!r}", remedy="keys are written as in the input")
+        return await _story(reader, job)
+
+
+async def _story(reader: Reader, job: JobRow) -> dict[str, Any]:
+    answer = (await reader.answers(job.kind, [job.key]))[job.key]
+    return {
+        "key": job.key,
+        "kind": job.kind,
+        "batch": job.batch,
+        "status": job.status,
+        "attempts": job.attempts,
+        "payload": await reader.payload(job.row),
+        "result": answer.value,
+        "error": job.error,
+        "reason": job.reason,
+        "tries": [_try(t) for t in await reader.tries(job.row)],
+    }
+
+
+def _try(t: Try) -> dict[str, Any]:
+    return {
+        "at": t.at,
+        "class": t.cls,
+        "reason": t.reason,
+        "message": t.message,
+        "charged": t.charged,
+        "http_status": t.status,
+        "request_id": t.request_id,
+        "latency_s": t.latency,
+        "body": t.body,
+    }
+
+
+def _record_text(record: dict[str, Any]) -> str:
+    from rowcall import values
+
+    lines = [
+        f"{clean(record['key'])}: {record['status']}, {record['attempts']} attempts, batch {clean(record['batch'])}"
+    ]
+    lines += [f"{name}: {clean(str(value))}" for name, value in (record["payload"] or {}).items()]
+    for t in record["tries"]:
+        paid = "charged" if t["charged"] else "not charged"
+        lines.append(f"try {t['at']}: {t['reason']} ({paid}): {clean(t['message'])}")
+    if record["status"] == "done":
+        lines.append(f"answer: {clean(values.dumps(record['result']).decode())}")
+    if record["reason"]:
+        lines.append(f"failed: {record['reason']}: {clean(record['error'] or '')}\n    {hint_for(record['reason'])}")
+    return "\n  ".join(lines)

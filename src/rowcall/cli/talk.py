@@ -1,0 +1,113 @@
+"""The words at the start and at the end of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from rowcall.config import Config
+from rowcall.events import InputRead
+from rowcall.job import Status
+from rowcall.pipeline import Report
+from rowcall.progress import clean, short_time
+from rowcall.tally import Tally
+
+GO_ON = "rowcall run"
+
+
+def start_text(config: Config) -> str:
+    """What is read, and the limits in force."""
+    limits = [f"{config.pace.concurrency} at a time"]
+    if config.pace.requests:
+        limits.append(str(config.pace.requests))
+    return f"{config.name}: reading {config.input.path} ({', '.join(limits)})"
+
+
+def input_text(read: InputRead) -> str:
+    """``10,000 records: 6,576 new, 12 changed, 3,412 done before``."""
+    words = {
+        "new": read.new,
+        "changed": read.changed,
+        "answered before": read.restored,
+        "done before": read.done,
+        "failed before": read.failed,
+        "still to do": read.waiting,
+        "cancelled": read.cancelled,
+        "repeated in the input": read.repeated,
+    }
+    said = ", ".join(f"{number:,} {word}" for word, number in words.items() if number)
+    return f"{read.total:,} records" + (f": {said}" if said else "")
+
+
+def finish_text(report: Report) -> str:
+    """What this run did, how things stand, and the next command."""
+    lines = [_headline(report), _counts(report)]
+    if report.tally.calls:
+        lines.append(_calls(report.tally, report.elapsed))
+    if report.tally.usage.input or report.tally.usage.output:
+        lines.append(_tokens(report.tally))
+    if report.strays:
+        lines.append(f"{report.strays:,} records are no longer in the input and were left alone")
+    if report.output:
+        lines.append(f"{shown(report.output)}: {report.rows:,} rows")
+    text = "\n  ".join(lines)
+    following = _next(report)
+    return f"{text}\n{following}" if following else text
+
+
+def shown(path: Path) -> str:
+    """A path as a person here would write it."""
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+def _headline(report: Report) -> str:
+    ending, time = report.ending, short_time(report.elapsed)
+    reason = clean(ending.message or ending.reason)
+    match ending.reason:
+        case "done":
+            return f"{report.kind}: finished in {time}"
+        case "limit":
+            return f"{report.kind}: limit reached in {time}"
+        case "interrupted" | "terminated":
+            return f"{report.kind}: paused after {time}"
+        case _:
+            return f"{report.kind}: stopped after {time}: {reason}"
+
+
+def _counts(report: Report) -> str:
+    counts = report.counts
+    left = counts.of(Status.PENDING) + counts.of(Status.RUNNING)
+    here = f"this run: {report.tally.done:,} done, {report.tally.failed:,} failed"
+    whole = f"in all: {counts.of(Status.DONE):,} done, {counts.of(Status.FAILED):,} failed, {left:,} left"
+    return f"{here}; {whole}"
+
+
+def _calls(tally: Tally, elapsed: float) -> str:
+    text = f"{tally.calls:,} calls, {tally.calls / max(elapsed, 1e-9):,.1f}/s"
+    for share in (50, 95, 99):
+        if (seconds := tally.latencies.percentile(share / 100)) is not None:
+            text += f"  p{share} {_latency(seconds)}"
+    return f"{text}  ({_by_status(tally.by_status)})"
+
+
+def _latency(seconds: float) -> str:
+    return f"{seconds * 1000:.0f}ms" if seconds < 1 else f"{seconds:.1f}s"
+
+
+def _by_status(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{status}: {number:,}" for status, number in sorted(counts.items()))
+
+
+def _tokens(tally: Tally) -> str:
+    usage = tally.usage
+    return f"tokens: {usage.input:,} in ({usage.cached:,} cached), {usage.output:,} out ({usage.reasoning:,} reasoning)"
+
+
+def _next(report: Report) -> str:
+    left = report.counts.of(Status.PENDING) + report.counts.of(Status.RUNNING) - report.strays
+    if report.counts.of(Status.FAILED):
+        return "What failed and what to do: rowcall errors"
+    return f"Go on with: {GO_ON}" if left > 0 else ""

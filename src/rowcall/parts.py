@@ -1,0 +1,128 @@
+"""From a config to the parts of a run: the source, the provider, the client, the store, the output."""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rowcall.client import Client
+from rowcall.config import Config
+from rowcall.exports import open_export
+from rowcall.exports.base import Export
+from rowcall.job import Job
+from rowcall.mock import Faults, MockAPI
+from rowcall.producer import Keying
+from rowcall.providers import make_provider
+from rowcall.providers.base import Provider
+from rowcall.providers.reading import compile_path
+from rowcall.results import Columns
+from rowcall.sources import open_source
+from rowcall.sources.base import Source
+from rowcall.store.sqlite import SQLiteReader, SQLiteStore
+from rowcall.templates import check_columns, compile_key, request_hash
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What joins an input and its answers; the same for a run and for an export."""
+
+    source: Source
+    provider: Provider
+    keying: Keying
+    columns: Columns
+    request_hash: str
+
+    def call_key(self, job: Job) -> str:
+        """The key of a job's call: the same over tries, restarts and processes, another for another request."""
+        told = f"{self.request_hash}\x00{job.key}\x00{job.input_hash}"
+        return hashlib.blake2b(told.encode(), digest_size=16).hexdigest()
+
+
+def assemble(config: Config, *, base_url: str | None = None) -> Parts:
+    """The parts that a resolved config names, checked against each other; nothing is sent. Reads files: blocks.
+
+    Args:
+        config: what to do, with its references replaced.
+        base_url: where the API is, if not where the config says (the mock API takes any free port).
+
+    Raises:
+        ConfigError: a value that cannot be used.
+        InputError: the input is not there, or cannot be read.
+        TemplateError: a template does not fit the input.
+    """
+    source, provider = _source(config), _provider(config, base_url)
+    check_columns(provider.trees, source.columns())
+    keying = Keying(compile_key(config.input.key), provider.columns)
+    columns = {name: compile_path(path) for name, path in config.output.columns.items()}
+    return Parts(source, provider, keying, columns, request_hash(config.fingerprint()))
+
+
+def _source(config: Config) -> Source:
+    table = config.input
+    return open_source(
+        config.input_path,
+        name=table.path,
+        header=table.header,
+        quoting=table.quoting,
+        encoding=table.encoding,
+        sql=table.sql,
+        on_bad=table.on_bad,
+    )
+
+
+def _provider(config: Config, base_url: str | None) -> Provider:
+    api, request, response = config.api, config.request, config.response
+    return make_provider(
+        api.preset,
+        base_url=base_url or api.base_url or (_NOWHERE if api.preset == "mock" else None),
+        api_key=api.api_key,
+        headers=api.headers,
+        method=request.method,
+        path=request.path,
+        params=request.params,
+        request_headers=request.headers,
+        body=request.body,
+        extract=response.extract,
+        parse=response.parse,
+        schema=response.json_schema,
+        answer=response.answer,
+    )
+
+
+_NOWHERE = "http://mock.invalid/v1"
+"""Stands for the mock API where nothing is sent."""
+
+
+def make_client(config: Config, concurrency: int) -> Client:
+    """The wire, with a slot for every call in flight."""
+    return Client(concurrency=concurrency, timeout=config.api.timeout, connect_timeout=config.api.connect_timeout)
+
+
+def make_mock(config: Config) -> MockAPI:
+    """The fake API as ``[api.mock]`` describes it."""
+    table = config.api.mock
+    faults = Faults(
+        rate_limited=table.rate_limited,
+        errors=table.errors,
+        resets=table.resets,
+        retry_after=table.retry_after,
+        seed=table.seed,
+    )
+    return MockAPI(latency=table.latency, faults=faults, keep_calls=False)
+
+
+async def open_store(config: Config) -> SQLiteStore:
+    """The store, made where there is none."""
+    return await SQLiteStore.open(config.store_path, durability=config.store.durability, lease=config.store.lease)
+
+
+async def open_reader(config: Config) -> SQLiteReader:
+    """The store for reading alone."""
+    return await SQLiteReader.open(config.store_path)
+
+
+def open_output(config: Config, path: Path | None, format_: str | None) -> AbstractContextManager[Export]:
+    """The export, to ``path`` or where the config says; written as a whole or not at all."""
+    return open_export(path or config.output_path, format=format_ or config.output.format)

@@ -1,0 +1,379 @@
+"""Puts the parts together: input, store, API, output. The only room that knows all concrete classes, with parts.py."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import monotonic
+from typing import Literal
+
+from rowcall.backoff import RetryPolicy
+from rowcall.client import Client, raise_descriptor_limit
+from rowcall.config import Config
+from rowcall.errors import InputError, RequestChanged, RowcallError
+from rowcall.events import Event, InputRead, Listener
+from rowcall.executor import Executor
+from rowcall.job import Status
+from rowcall.judge import Judge
+from rowcall.outcome import Action
+from rowcall.pace.gate import ALONE_FOR, PROBE_WAITS, Closed, Gate
+from rowcall.pace.rate import Limit, Rate
+from rowcall.parts import Parts, assemble, make_client, make_mock, open_output, open_reader, open_store
+from rowcall.producer import Destination, Producer
+from rowcall.results import Join
+from rowcall.settler import Settler
+from rowcall.store.base import Counts, Enqueued, Reader, RequestStanding, Run, Selection, Store
+from rowcall.tally import Tally
+from rowcall.worker import Assignment, Ending, Worker
+
+IfChanged = Literal["keep", "redo", "stop"]
+"""What to do about records that were done with another request: keep their answers, call them again, or stop."""
+Ask = Callable[[RequestStanding], IfChanged]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What one run is asked for.
+
+    Attributes:
+        limit: most records worked on; None: all.
+        batch: label of the records that come in; None: the number of the pass.
+        if_changed: what to do when the request has changed; None: ``ask``, or stop where there is nobody to ask.
+        ask: decides when the request has changed.
+        retry_failed: failed records are set back to pending first.
+        output: the export goes there instead of to the config's path.
+    """
+
+    limit: int | None = None
+    batch: str | None = None
+    if_changed: IfChanged | None = None
+    ask: Ask | None = None
+    retry_failed: bool = False
+    output: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """The engine's own waits, in seconds: before probes 1, 2, 4, 5; the first call alone for 5."""
+
+    probe_waits: tuple[float, ...] = PROBE_WAITS
+    alone_for: float = ALONE_FOR
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a run did and how things stand after it.
+
+    Attributes:
+        ending: why it ended.
+        enqueued: what the input brought.
+        counts: the whole kind, afterwards.
+        strays: records of earlier inputs that are no longer in this one, and not done.
+        output: the file that was written, with its rows.
+        elapsed: seconds.
+    """
+
+    kind: str
+    ending: Ending
+    enqueued: Enqueued
+    tally: Tally
+    counts: Counts
+    strays: int
+    joined: bool
+    output: Path | None
+    rows: int
+    elapsed: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Agreement:
+    """What was agreed about answers made with another request, before a row is read."""
+
+    keep: bool = False
+    known: bool = False  # the request has answers already
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """A run that the store knows of."""
+
+    store: Store
+    parts: Parts
+    client: Client
+    session: int
+    run: Run
+    request: int
+    known: bool
+    batch: str
+    limit: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Live:
+    """What a run in progress shows."""
+
+    worker: Worker
+    producer: Producer
+    gate: Gate
+    rate: Rate
+
+
+class Pipeline:
+    """One batch job: a config, its store, its API.
+
+    Args:
+        config: what to do.
+        emit: told what happens, for the display.
+        timing: the engine's own waits.
+    """
+
+    def __init__(self, config: Config, *, emit: Listener | None = None, timing: Timing = Timing()) -> None:
+        self.config = config
+        self.tally = Tally()
+        self._listener = emit
+        self._timing = timing
+        self._concurrency = raise_descriptor_limit(config.pace.concurrency)
+        self._live: _Live | None = None
+        self._stopped: Ending | None = None
+        self._input_error: InputError | None = None
+
+    # What people see while it runs
+
+    @property
+    def enqueued(self) -> Enqueued:
+        """What became of the input so far."""
+        return self._live.producer.enqueued if self._live else Enqueued()
+
+    @property
+    def reading(self) -> bool:
+        """The input has not been read to its end."""
+        return not (self._live and self._live.producer.over)
+
+    @property
+    def progress(self) -> tuple[int, int, int]:
+        """Records of the input so far, those done, those failed; done and failed never exceed the total."""
+        enqueued, tally = self.enqueued, self.tally
+        done, failed = enqueued.done + enqueued.restored + tally.done, enqueued.failed + tally.failed
+        return max(enqueued.total, done + failed), done, failed
+
+    @property
+    def in_flight(self) -> int:
+        """Calls under way."""
+        return self._live.worker.in_flight if self._live else 0
+
+    @property
+    def outage(self) -> Closed | None:
+        """The outage, while the API cannot be reached."""
+        return self._live.gate.closed if self._live else None
+
+    @property
+    def resting_for(self) -> float:
+        """Seconds for which no call leaves, as the API asked."""
+        return max(0.0, self._live.rate.resting_until - monotonic()) if self._live else 0.0
+
+    def stop(self, reason: str, message: str = "") -> None:
+        """Take no more jobs; calls in flight are waited for up to ``[stop] grace``."""
+        self._stopped = self._stopped or Ending(reason, message)
+        if self._live:
+            self._live.worker.stop(self._stopped)
+
+    def drop(self) -> None:
+        """Drop the calls in flight; their records go back uncharged."""
+        if self._live:
+            self._live.worker.drop()
+
+    # A run, from its start to its report
+
+    async def run(self, options: Options = Options()) -> Report:
+        """Start, or go on: bring the input in, call what is not done, export.
+
+        Raises:
+            ConfigError: a template does not fit the input, a secret is not set.
+            InputError: a line cannot be read; what came before it is in the store and may have been called.
+            RequestChanged: done records were made with another request, and nobody said what to do.
+            StoreError: the store cannot be used.
+        """
+        started = monotonic()
+        async with AsyncExitStack() as stack:
+            parts = await self._prepare(stack)
+            agreement = await self._agree(parts, options)
+            begun = await self._begin(stack, parts, agreement, options)
+            try:
+                ending = await self._work(begun)
+            except RowcallError as error:
+                await begun.store.end_run(begun.run, "error", {"message": error.message})
+                raise
+            await begun.store.end_run(begun.run, ending.reason, self._totals())
+            return await self._report(begun, ending, options.output, monotonic() - started)
+
+    async def export(self, path: Path | None = None, *, format_: str | None = None, only: Status | None = None) -> int:
+        """Write the input with its answers; returns how many rows.
+
+        Args:
+            path: where to, instead of the config's path; ``-`` is stdout.
+            format_: ``csv``, ``tsv`` or ``jsonl``; None: by the path's suffix.
+            only: records with that status alone.
+        """
+        parts = await asyncio.to_thread(lambda: assemble(self.config.resolve()))
+        async with await open_reader(self.config) as reader:
+            return await self._export(reader, parts, path, format_, only)
+
+    async def _prepare(self, stack: AsyncExitStack) -> Parts:
+        base_url = None
+        if self.config.api.preset == "mock":
+            base_url = (await stack.enter_async_context(make_mock(self.config))).url
+        return await asyncio.to_thread(lambda: assemble(self.config.resolve(), base_url=base_url))
+
+    async def _agree(self, parts: Parts, options: Options) -> _Agreement:
+        """Ask before a changed request makes done records be called again."""
+        standing = await self._standing(parts)
+        known = standing.done > 0
+        if standing.latest or not standing.done_under_others:
+            return _Agreement(known=known)
+        choice = options.if_changed or (options.ask(standing) if options.ask else "stop")
+        if choice == "stop":
+            raise _changed(self.config.name, standing)
+        return _Agreement(keep=choice == "keep", known=known)
+
+    async def _standing(self, parts: Parts) -> RequestStanding:
+        if not self.config.store_path.exists():
+            return RequestStanding(None, latest=True, done=0, done_under_others=0)
+        async with await open_reader(self.config) as reader:
+            return await reader.request_standing(self.config.name, parts.request_hash)
+
+    async def _begin(self, stack: AsyncExitStack, parts: Parts, agreement: _Agreement, options: Options) -> _Begun:
+        """Open the store and make this run known in it; what begins here ends with ``stack``."""
+        name = self.config.name
+        store = await stack.enter_async_context(await open_store(self.config))
+        client = await stack.enter_async_context(make_client(self.config, self._concurrency))
+        session = await store.begin_session()
+        stack.push_async_callback(store.end_session, session)
+        await store.reap()
+        request = await (store.adopt if agreement.keep else store.request)(name, parts.request_hash)
+        if options.retry_failed:
+            await store.retry(name, Selection(statuses=(Status.FAILED,)))
+        run = await store.begin_run(session, name, self.config.settings())
+        batch = options.batch or f"pass-{run.pass_}"
+        return _Begun(store, parts, client, session, run, request, agreement.known, batch, options.limit)
+
+    async def _work(self, begun: _Begun) -> Ending:
+        """Read the input and work it off, at once; returns when both are over."""
+        live = self._live = self._wire_up(begun)
+        if self._stopped:
+            live.worker.stop(self._stopped)
+        try:
+            async with asyncio.TaskGroup() as group:
+                producing = group.create_task(self._produce(live))
+                ending = await live.worker.run()
+                if ending.reason not in ("done", "limit"):
+                    producing.cancel()
+        except BaseExceptionGroup as errors:
+            raise _first(errors) from None
+        if self._input_error:
+            raise self._input_error
+        return ending
+
+    async def _produce(self, live: _Live) -> None:
+        try:
+            await live.producer.run()
+        except InputError as error:
+            self._input_error = error
+            live.worker.stop(Ending("input", error.message))
+        else:
+            self._emit(InputRead(total=self.enqueued.total, **asdict(self.enqueued)))
+
+    def _wire_up(self, begun: _Begun) -> _Live:
+        config, store, run = self.config, begun.store, begun.run
+        gate = Gate(probe_waits=self._timing.probe_waits, alone_for=self._timing.alone_for)
+        backoff = config.retry.backoff
+        policy = RetryPolicy(config.retry.attempts, backoff.first, backoff.max, config.response.retries)
+        judge = Judge(gate, policy, request_known=begun.known)
+        asked = config.pace.requests
+        rate = Rate(Limit(asked.count, asked.per) if asked else None)
+        settler = Settler(store, concurrency=self._concurrency, emit=self._emit, loaded=lambda: worker.in_flight > 0)
+        parts = begun.parts
+        executor = Executor(parts.provider, begun.client, judge, settler, emit=self._emit, call_key=parts.call_key)
+        worker = Worker(
+            store,
+            executor,
+            judge,
+            rate,
+            settler,
+            self._assignment(begun),
+            emit=self._emit,
+            input_over=lambda: producer.over,
+        )
+        to = Destination(config.name, run.pass_, begun.request, begun.batch)
+        producer = Producer(store, parts.source, parts.keying, to, notice=worker.notice)
+        return _Live(worker, producer, gate, rate)
+
+    def _assignment(self, begun: _Begun) -> Assignment:
+        return Assignment(
+            begun.session,
+            self.config.name,
+            begun.run.pass_,
+            self._concurrency,
+            limit=begun.limit,
+            grace=self.config.stop.grace,
+            first_success=self.config.stop.first_success,
+            beat=min(self.config.store.lease / 12, 5.0),
+        )
+
+    async def _report(self, begun: _Begun, ending: Ending, output: Path | None, elapsed: float) -> Report:
+        name, store = self.config.name, begun.store
+        path = output or self.config.output_path
+        return Report(
+            kind=name,
+            ending=ending,
+            enqueued=self.enqueued,
+            tally=self.tally,
+            counts=await store.counts(name),
+            strays=await store.strays(name, begun.run.pass_),
+            joined=begun.run.joined,
+            output=path,
+            rows=await self._export(store, begun.parts, path) if path else 0,
+            elapsed=elapsed,
+        )
+
+    async def _export(
+        self, reader: Reader, parts: Parts, path: Path | None, format_: str | None = None, only: Status | None = None
+    ) -> int:
+        join = Join(reader, self.config.name, parts.source, parts.keying, parts.columns)
+        with open_output(self.config, path, format_) as export:
+            return await join.write(export, only=only)
+
+    def _totals(self) -> dict[str, object]:
+        tally = self.tally
+        return {
+            "calls": tally.calls,
+            "done": tally.done,
+            "failed": tally.failed,
+            "by_status": dict(tally.by_status),
+            "tokens": asdict(tally.usage),
+            "latency_s": {f"p{p}": tally.latencies.percentile(p / 100) for p in (50, 95, 99)},
+            "retried": tally.settled[Action.RETRY],
+        }
+
+    def _emit(self, event: Event) -> None:
+        self.tally(event)
+        if self._listener:
+            self._listener(event)
+
+
+def _changed(name: str, standing: RequestStanding) -> RequestChanged:
+    return RequestChanged(
+        f"{name}: the request has changed since {standing.done_under_others:,} records were done",
+        done=standing.done_under_others,
+        remedy="--if-changed keep   their answers stand\n  --if-changed redo   they are called again",
+    )
+
+
+def _first(errors: BaseExceptionGroup) -> BaseException:
+    """The first error of a group, which is the one that ended the others."""
+    error: BaseException = errors
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

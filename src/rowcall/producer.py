@@ -1,0 +1,101 @@
+"""Streams the records of an input into the store, in groups, while calls are already being made."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from rowcall import values
+from rowcall.errors import InputError
+from rowcall.job import Record
+from rowcall.sources.base import Source
+from rowcall.store.base import Enqueued, Entry, Store
+from rowcall.templates import input_hash
+
+FIRST_GROUP = 100
+"""Records in the first transaction: few, so that the first call leaves soon."""
+GROUP = 1000
+"""Records in each further one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keying:
+    """How a record is known: its key, and the columns that its request uses (None: all of them)."""
+
+    key: Callable[[Mapping[str, Any]], str]
+    columns: frozenset[str] | None
+
+    def entry(self, record: Record) -> Entry:
+        """The record as the store takes it.
+
+        Raises:
+            InputError: it has no key, or holds what no JSON can.
+        """
+        try:
+            payload = values.dumps(record.data).decode()
+            return Entry(self.key(record.data), input_hash(record.data, self.columns), payload, record.where)
+        except (ValueError, TypeError) as error:
+            raise InputError(record.where, str(error)) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where records go in the store."""
+
+    kind: str
+    pass_: int
+    request: int
+    batch: str
+
+
+class Producer:
+    """Reads an input once.
+
+    Attributes:
+        enqueued: what became of the records so far.
+        over: the input was read to its end.
+    """
+
+    def __init__(
+        self, store: Store, source: Source, keying: Keying, to: Destination, *, notice: Callable[[], None]
+    ) -> None:
+        self._store = store
+        self._source = source
+        self._keying = keying
+        self._to = to
+        self._notice = notice
+        self._error: InputError | None = None
+        self.enqueued = Enqueued()
+        self.over = False
+
+    async def run(self) -> None:
+        """Read to the end.
+
+        Raises:
+            InputError: a line that cannot be read; what came before it is in the store.
+        """
+        records, size = iter(self._source), FIRST_GROUP
+        while group := await asyncio.to_thread(self._read, records, size):
+            self.enqueued += await self._store.enqueue(
+                self._to.kind, group, pass_=self._to.pass_, request=self._to.request, batch=self._to.batch
+            )
+            self._notice()
+            size = GROUP
+        if self._error:
+            raise self._error
+        self.over = True
+        self._notice()
+
+    def _read(self, records: Iterator[Record], size: int) -> list[Entry]:
+        group: list[Entry] = []
+        if self._error:
+            return group
+        try:
+            for record in islice(records, size):
+                group.append(self._keying.entry(record))  # noqa: PERF401  what came before a bad line stays
+        except InputError as error:
+            self._error = error
+        return group

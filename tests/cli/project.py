@@ -1,0 +1,145 @@
+"""A project in a folder, run by the real command in a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import csv
+import json
+import os
+import signal
+import sqlite3
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rowcall.mock import MockAPI
+
+CONFIG = """
+name = "t"
+[input]
+path = "in.csv"
+key = "id"
+[api]
+preset = "openai"
+base_url = "{url}"
+timeout = "5s"
+[request.body]
+model = "m"
+messages = [
+    {{ role = "system", content = {{ file = "prompt.md" }} }},
+    {{ role = "user", content = "{{{{ row.text }}}}" }},
+]
+[response]
+parse = "json"
+[output]
+path = "out.csv"
+columns = {{ label = "label" }}
+[pace]
+concurrency = {concurrency}
+[retry]
+backoff = {{ first = "50ms", max = "200ms" }}
+[stop]
+first_success = "1s"
+grace = "5s"
+"""
+
+
+@dataclass
+class Ran:
+    """What a command left: its exit code and what it wrote."""
+
+    code: int
+    out: str
+    err: str
+
+
+@dataclass
+class Project:
+    """A folder with a config, an input and a prompt; ``api`` is what its calls reach."""
+
+    folder: Path
+    api: MockAPI
+    env: dict = field(default_factory=dict)
+
+    def write(self, rows, *, concurrency=8, **replaced):
+        (self.folder / "prompt.md").write_text("Judge the sentence.\n")
+        self.rows(rows)
+        text = CONFIG.format(url=self.api.url, concurrency=concurrency)
+        for old, new in replaced.items():
+            assert old in text
+            text = text.replace(old, new)
+        self.config(text)
+
+    def config(self, text):
+        (self.folder / "config.toml").write_text(text)
+
+    def replace(self, old, new):
+        path = self.folder / "config.toml"
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new))
+
+    def rows(self, rows):
+        with (self.folder / "in.csv").open("w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(["id", "text", "note"])
+            writer.writerows(rows)
+
+    async def start(self, *args):
+        env = {k: v for k, v in os.environ.items() if not k.startswith("ROWCALL_")} | self.env
+        return await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "rowcall",
+            *args,
+            cwd=self.folder,
+            env=env,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+
+    async def run(self, *args):
+        process = await self.start(*args)
+        return await self.end(process)
+
+    async def end(self, process):
+        try:
+            out, err = await asyncio.wait_for(process.communicate(), 60)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+        ran = Ran(process.returncode, out.decode(), err.decode())
+        assert "Traceback" not in ran.err, ran.err
+        assert "Traceback" not in ran.out
+        return ran
+
+    async def kill(self, process):
+        process.send_signal(signal.SIGKILL)
+        await process.communicate()
+
+    def sql(self, query, *args):
+        connection = sqlite3.connect(self.folder / "t.db", timeout=5)
+        try:
+            with connection:
+                return connection.execute(query, args).fetchall()
+        finally:
+            connection.close()
+
+    def statuses(self):
+        return dict(self.sql("SELECT status, count(*) FROM jobs GROUP BY status"))
+
+    def attempts(self):
+        return dict(self.sql("SELECT id, attempts FROM jobs"))
+
+    def exported(self, name="out.csv"):
+        with (self.folder / name).open(newline="") as file:
+            return list(csv.DictReader(file))
+
+    def summary(self, ran):
+        return json.loads(ran.out)
+
+
+def some_rows(count, note="n"):
+    return [[f"k{n}", f"sentence number {n} is good", note] for n in range(count)]

@@ -1,0 +1,124 @@
+"""An engine over a real store and a real server, without config and templates."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+
+import httpx
+import pytest
+
+from rowcall.backoff import RetryPolicy
+from rowcall.client import Client
+from rowcall.events import CallEnded, GateClosed
+from rowcall.executor import Executor
+from rowcall.job import Status
+from rowcall.judge import Judge
+from rowcall.mock.server import MockAPI
+from rowcall.outcome import Failure, FailureClass, Success
+from rowcall.pace.gate import Gate
+from rowcall.pace.rate import Rate
+from rowcall.settler import Settler
+from rowcall.store.base import Entry
+from rowcall.store.sqlite import SQLiteStore
+from rowcall.worker import Assignment, Worker
+
+
+class Echo:
+    """A provider that sends a record's text and takes what comes back."""
+
+    columns = None
+
+    def __init__(self, url):
+        self.url = url
+
+    def build(self, data, call):
+        body = {"model": "m", "messages": [{"role": "user", "content": data["text"]}]}
+        return httpx.Request("POST", f"{self.url}/chat/completions", json=body)
+
+    def read(self, reply):
+        if reply.status == 200:
+            return Success(json.loads(reply.body)["choices"][0]["message"]["content"], 200)
+        wait = reply.headers.get("retry-after")
+        cls = FailureClass.PACE if reply.status == 429 else FailureClass.SERVER
+        return Failure(cls, f"http_{reply.status}", "no", reply.status, retry_after=float(wait) if wait else None)
+
+
+@dataclass
+class Engine:
+    """What a test holds of one run."""
+
+    store: SQLiteStore
+    api: MockAPI
+    worker: Worker
+    judge: Judge
+    rate: Rate
+    session: int
+    events: list
+    heard: asyncio.Event
+
+    async def gate_closed(self):
+        """Return once the gate has closed."""
+        while not any(isinstance(event, GateClosed) for event in self.events):
+            await self.heard.wait()
+            self.heard.clear()
+
+    async def counts(self):
+        return (await self.store.counts("k")).by_status
+
+    async def attempts(self):
+        return {row.key: row.attempts for row in await self.store.page("k", limit=10_000)}
+
+    def ended(self):
+        return [event for event in self.events if isinstance(event, CallEnded)]
+
+
+@pytest.fixture
+async def api():
+    async with MockAPI(latency=0.005) as api:
+        yield api
+
+
+@pytest.fixture
+async def store(tmp_path):
+    async with await SQLiteStore.open(tmp_path / "k.db", durability="normal") as store:
+        yield store
+
+
+@pytest.fixture
+async def engine(api, store):
+    """Makes engines over one store; ``await engine(20)`` has 20 records to do."""
+    clients = []
+
+    async def make(records, *, concurrency=10, limit=None, policy=None, **assignment):
+        session = await store.begin_session()
+        run = await store.begin_run(session, "k", {})
+        request = await store.request("k", "r")
+        entries = [Entry(f"{n}", f"h{n}", json.dumps({"text": f"text {n}"}), f"in:{n}") for n in range(records)]
+        for start in range(0, records, 1000):
+            await store.enqueue("k", entries[start : start + 1000], pass_=run.pass_, request=request, batch="b")
+        events, heard = [], asyncio.Event()
+
+        def hear(event):
+            events.append(event)
+            heard.set()
+
+        client = Client(concurrency=concurrency, timeout=5)
+        clients.append(client)
+        judge = Judge(Gate(probe_waits=(0.05, 0.1), alone_for=1.0), policy or RetryPolicy(first=0.02, longest=0.1))
+        settler = Settler(store, concurrency=concurrency, emit=hear, loaded=lambda: worker.in_flight > 0)
+        executor = Executor(Echo(api.url), client, judge, settler, emit=hear, call_key=lambda job: job.key)
+        rate = Rate()
+        task = Assignment(session, "k", run.pass_, concurrency, limit=limit, **assignment)
+        worker = Worker(store, executor, judge, rate, settler, task, emit=hear, input_over=lambda: True)
+        return Engine(store, api, worker, judge, rate, session, events, heard)
+
+    yield make
+    for client in clients:
+        await client.aclose()
+
+
+@pytest.fixture
+def done():
+    return lambda n: {Status.DONE: n}
