@@ -1,1 +1,30 @@
 """How the APIs are spoken to: requests built, replies read, nothing sent."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+from rowcall.errors import ConfigError, Problem
+from rowcall.providers.base import Call, Provider, Request
+from rowcall.providers.failures import REASONS, classify
+from rowcall.providers.http import HTTP, HttpProvider
+from rowcall.providers.openai import MOCK, OPENAI
+
+__all__ = ["PRESETS", "REASONS", "Call", "HttpProvider", "Provider", "Request", "classify", "make_provider"]
+
+PRESETS = {"http": HTTP, "openai": OPENAI, "mock": MOCK}
+
+
+def make_provider(preset: str, **keys: Any) -> Provider:
+    """The provider of a preset; ``keys`` are those of ``HttpProvider``.
+
+    Raises:
+        ConfigError: no such preset, or a key that cannot be used.
+        TemplateError: a template that cannot be compiled.
+    """
+    if preset not in PRESETS:
+        close = difflib.get_close_matches(preset, PRESETS, n=1)
+        remedy = f"Did you mean {close[0]!r}?" if close else f"There are: {', '.join(PRESETS)}."
+        raise ConfigError(Problem("api.preset", f"there is no preset {preset!r}", remedy))
+    return HttpProvider(PRESETS[preset], **keys)

@@ -1,4 +1,4 @@
-"""The contract of a provider, and what all of them share: reading a failure by its status and body."""
+"""The contract of a provider; ``failures.py`` beside it has what all of them share: what an error reply means."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from typing import Any, Protocol
 import httpx
 
 from rowcall.outcome import Outcome, Reply
+from rowcall.providers.failures import classify
+from rowcall.templates import Tree
 
+__all__ = ["Call", "Provider", "Request", "classify"]
 
 Request = httpx.Request
 """What a provider builds and the client sends."""
@@ -28,10 +31,12 @@ class Provider(Protocol):
     Attributes:
         target: scheme, host and port that limits and outages belong to, ``https://api.openai.com``.
         columns: the input columns its templates use; None where one of them uses the whole row.
+        trees: its templates, for ``templates.check_columns``.
     """
 
     target: str
     columns: frozenset[str] | None
+    trees: tuple[Tree, ...]
 
     def build(self, data: Mapping[str, Any], call: Call) -> httpx.Request:
         """The request for one record.

@@ -1,0 +1,225 @@
+"""Any API over HTTP: what a request is made of and how its reply is read; every preset is a variation of this one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import httpx
+
+from rowcall import values
+from rowcall.config import Secret
+from rowcall.errors import ConfigError, Problem
+from rowcall.outcome import Failure, Outcome, Reply, Success, Usage
+from rowcall.providers.base import Call
+from rowcall.providers.building import BodyPart, HeadersPart, URLPart, parse_base_url, secrets_in, target_of
+from rowcall.providers.failures import answer_failure, classify, html_failure, is_html, request_id
+from rowcall.providers.reading import Unacceptable, make_reading
+from rowcall.templates import Tree, union
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """What an API means beyond HTTP.
+
+    Attributes:
+        usage: the tokens that a document says it was billed for.
+        fault: the failure that a document of a 2xx reports; None where it has an answer.
+        request_id: the number of the call in a document, where the headers have none.
+        text: the answer is text, and text without a letter is no answer.
+    """
+
+    usage: Callable[[Any], Usage]
+    fault: Callable[[Any, Reply], Failure | None]
+    request_id: Callable[[Any], str | None]
+    text: bool = False
+
+
+PLAIN = Dialect(usage=lambda document: Usage(), fault=lambda document, reply: None, request_id=lambda document: None)
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """What a preset fills in where the config is silent; None where it knows nothing."""
+
+    base_url: str | None = None
+    method: str | None = None
+    path: str = ""
+    extract: str | None = None
+    dialect: Dialect = PLAIN
+    needs_body: bool = False
+
+
+HTTP = Preset()
+
+
+class HttpProvider:
+    """Builds requests and reads replies by the keys of ``[api]``, ``[request]`` and ``[response]``.
+
+    A reply of 2xx is read like this. With ``extract`` it must be JSON, and null there is the failure ``empty``.
+    Without, JSON is taken whole, other text as text, an empty body as null; a web page is always a failure. A status
+    in ``answer`` (``404`` or ``4xx``) is an answer without a value: null.
+
+    Args:
+        preset: what fills in the gaps.
+        base_url: where paths are joined to.
+        api_key: goes out as ``Authorization: Bearer``, unless a header of that name is given.
+        headers: those of ``[api]``.
+        method: left out: POST where there is a body, else GET.
+        path: a template; values in it are percent-encoded. Empty: the preset's.
+        params: templates of the query.
+        request_headers: those of ``[request]``; they win over ``headers``.
+        body: templates; text goes out as text, everything else as JSON.
+        extract: JMESPath into the reply.
+        parse: ``json``: the text found is JSON. ``text``: it is not; without ``extract`` the body is the answer as
+            it stands, a web page too.
+        schema: a JSON Schema for the answer; with it ``parse`` is ``json`` unless the config says otherwise.
+        answer: statuses that are answers.
+
+    Raises:
+        ConfigError: a value that cannot be used.
+        TemplateError: a template that cannot be compiled.
+    """
+
+    def __init__(
+        self,
+        preset: Preset = HTTP,
+        *,
+        base_url: str | None = None,
+        api_key: Secret | str | None = None,
+        headers: Mapping[str, Any] | None = None,
+        method: str | None = None,
+        path: str | None = None,
+        params: Mapping[str, Any] | None = None,
+        request_headers: Mapping[str, Any] | None = None,
+        body: Any = None,
+        extract: str | None = None,
+        parse: str | None = None,
+        schema: dict[str, Any] | bool | None = None,
+        answer: Iterable[str | int] = (),
+    ) -> None:
+        base = parse_base_url(_required(base_url or preset.base_url, "api.base_url"))
+        if preset.needs_body:
+            _required(body, "request.body")
+        self._method = (method or preset.method or ("GET" if body is None else "POST")).upper()
+        self._url = URLPart(base, path or preset.path, params or {})
+        self._headers = HeadersPart({"api.headers": headers or {}, "request.headers": request_headers or {}}, api_key)
+        self._body = BodyPart(body, typed="content-type" in self._headers.names)
+        self._reading = make_reading(extract or preset.extract, parse, schema)
+        self._dialect = preset.dialect
+        self._answers = statuses(answer)
+        self._secrets = secrets_in(api_key, headers, params, request_headers, body)
+        self.target = target_of(base)
+        self.trees: tuple[Tree, ...] = (*self._url.trees, *self._headers.trees, *self._body.trees)
+        self.columns = union(self.trees)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._method} {self.target}>"
+
+    def build(self, data: Mapping[str, Any], call: Call) -> httpx.Request:
+        """The request for one record.
+
+        Raises:
+            TemplateError: a template cannot be rendered for this record.
+        """
+        headers = self._headers.build(data, {"key": call.key})
+        typed, content = self._body.build(data)
+        return httpx.Request(self._method, self._url.build(data), headers=headers + typed, content=content)
+
+    def read(self, reply: Reply) -> Outcome:
+        """What a reply gives. Never raises, whatever the body holds; a failure shows no secret of the request."""
+        outcome = self._outcome(reply)
+        if isinstance(outcome, Failure) and any(secret in reply.body for secret in self._secrets):
+            return self._outcome(replace(reply, body=self._blotted(reply.body)))
+        return outcome
+
+    def _outcome(self, reply: Reply) -> Outcome:
+        if reply.status in self._answers:
+            return Success(None, reply.status, request_id(reply), reply.latency)
+        if not 200 <= reply.status < 300:
+            return classify(reply)
+        try:
+            return self._answer(reply, self._document(reply))
+        except Unacceptable as error:
+            return html_failure(reply) if error.reason == "html_reply" else _unacceptable(reply, error)
+        except RecursionError:
+            return answer_failure(reply, "not_json", "the reply is nested too deeply")
+
+    def _document(self, reply: Reply) -> Any:
+        if self._reading.verbatim:
+            return _text(reply)
+        try:
+            return values.loads(reply.body)
+        except ValueError as error:
+            if is_html(reply):
+                raise Unacceptable("html_reply", "") from error
+            if self._reading.extract or (reply.body and _says_json(reply)):
+                raise Unacceptable("not_json", f"the reply is no JSON: {error}") from error
+            return _text(reply) or None
+
+    def _answer(self, reply: Reply, document: Any) -> Outcome:
+        usage = self._dialect.usage(document)
+        fault = self._dialect.fault(document, reply)
+        if fault:
+            return replace(fault, usage=usage)
+        try:
+            answer = self._reading.answer(document)
+        except Unacceptable as error:
+            return replace(_unacceptable(reply, error), usage=usage)
+        if self._is_empty(answer):
+            return replace(answer_failure(reply, "empty", self._nothing_found(document)), usage=usage)
+        number = request_id(reply) or self._dialect.request_id(document)
+        return Success(answer, reply.status, number, reply.latency, usage)
+
+    def _is_empty(self, answer: Any) -> bool:
+        if answer is None:
+            return self._reading.extract is not None
+        return self._dialect.text and isinstance(answer, str) and not answer.strip()
+
+    def _nothing_found(self, document: Any) -> str:
+        there = f"; its keys: {', '.join(list(document)[:20])}" if isinstance(document, dict) else ""
+        return f"nothing at {self._reading.path!r} in the reply{there}"
+
+    def _blotted(self, body: bytes) -> bytes:
+        for secret in self._secrets:
+            body = body.replace(secret, b"***")
+        return body
+
+
+def _required(value: Any, where: str) -> Any:
+    if value is None:
+        raise ConfigError(Problem(where, "is missing", "This preset needs it."))
+    return value
+
+
+def statuses(answer: Iterable[str | int]) -> frozenset[int]:
+    """The statuses of ``[response] answer``: ``404``, or all of ``4xx``.
+
+    Raises:
+        ConfigError: neither.
+    """
+    found: set[int] = set()
+    for item in map(str, answer):
+        first, rest = item[:1], item[1:].lower()
+        if first not in tuple("12345") or not (rest == "xx" or (len(rest) == 2 and rest.isdecimal())):
+            raise ConfigError(Problem("response.answer", f"{item!r} is no HTTP status", 'Write "404" or "4xx".'))
+        found |= set(range(int(first) * 100, int(first) * 100 + 100)) if rest == "xx" else {int(item)}
+    return frozenset(found)
+
+
+def _says_json(reply: Reply) -> bool:
+    return "json" in reply.headers.get("content-type", "").lower().partition(";")[0]
+
+
+def _text(reply: Reply) -> str:
+    """The body as text, by the charset it names, else UTF-8."""
+    _, _, charset = reply.headers.get("content-type", "").partition("charset=")
+    try:
+        return reply.body.decode(charset.partition(";")[0].strip(' "') or "utf-8", "replace")
+    except (LookupError, UnicodeError):
+        return reply.body.decode("utf-8", "replace")
+
+
+def _unacceptable(reply: Reply, error: Unacceptable) -> Failure:
+    return answer_failure(reply, error.reason, error.message)

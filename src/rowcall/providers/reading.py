@@ -1,0 +1,191 @@
+"""From the document of a reply to the answer: find it, parse it, hold it against a schema."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jmespath
+from jmespath.exceptions import JMESPathError
+
+from rowcall import values
+from rowcall.errors import ConfigError, Problem
+
+Extract = Callable[[Any], Any]
+
+
+class Unacceptable(Exception):
+    """An answer that breaks the acceptance contract; ``reason`` is one of failures.REASONS."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How an answer is read from the document of a reply.
+
+    Attributes:
+        extract: finds it; None takes the whole document.
+        path: ``extract`` as written, for messages.
+        parse: whether the text found is JSON.
+        validate: raises Unacceptable where the answer does not follow the schema.
+        verbatim: the body is the answer, as text.
+    """
+
+    extract: Extract | None
+    path: str
+    parse: bool
+    validate: Callable[[Any], None] | None
+    verbatim: bool = False
+
+    def answer(self, document: Any) -> Any:
+        """The answer in a document; None where there is none.
+
+        Raises:
+            Unacceptable: the text is no JSON, or does not follow the schema.
+        """
+        found = document if self.extract is None else self.extract(document)
+        if self.parse and isinstance(found, str) and found.strip():
+            found = parse_text(found)
+        if isinstance(found, dict | list):
+            _refuse_depth(found)
+        if found is not None and self.validate:
+            self.validate(found)
+        return found
+
+
+def _refuse_depth(found: Any) -> None:
+    """Nothing is taken for an answer that could not be written as JSON again (about 250 levels)."""
+    try:
+        values.dumps(found)
+    except TypeError as error:
+        raise Unacceptable("not_json", f"the answer is no JSON that can be kept: {error}") from error
+
+
+def make_reading(extract: str | None, parse: str | None, schema: dict[str, Any] | bool | None) -> Reading:
+    """A reading by the keys of ``[response]``.
+
+    Raises:
+        ConfigError: the path or the schema is not one.
+    """
+    return Reading(
+        extract=None if extract is None else compile_path(extract),
+        path=extract or "",
+        parse=parse == "json" or (parse is None and schema is not None),
+        validate=None if schema is None else compile_schema(schema),
+        verbatim=parse == "text" and extract is None,
+    )
+
+
+def compile_path(path: str, where: str = "response.extract") -> Extract:
+    """A JMESPath; names and indexes (``a.b[0].c``) are looked up without it, which is ten times as fast.
+
+    What it returns raises Unacceptable where the path cannot be applied to a document (``length(@)`` of a number).
+
+    Args:
+        path: as written.
+        where: its place in the config, for messages.
+
+    Raises:
+        ConfigError: not a JMESPath.
+    """
+    if _PLAIN_PATH.fullmatch(path):
+        return _steps([int(part) if part.isdigit() else part for part in _PLAIN_STEP.findall(path)])
+    try:
+        compiled = jmespath.compile(path)
+    except JMESPathError as error:
+        what = f"{path!r} is no JMESPath ({str(error).splitlines()[0]})"
+        raise ConfigError(Problem(where, what, 'Write it as in "choices[0].message.content".')) from error
+
+    def extract(document: Any) -> Any:
+        try:
+            return compiled.search(document)
+        except JMESPathError as error:
+            raise Unacceptable("extract_failed", f"{where} {path!r}: {error}") from error
+
+    return extract
+
+
+_PLAIN_PATH = re.compile(r"[A-Za-z_]\w*(\[\d+\])*(\.[A-Za-z_]\w*(\[\d+\])*)*", re.ASCII)
+_PLAIN_STEP = re.compile(r"\w+", re.ASCII)
+
+
+def _steps(steps: list[str | int]) -> Extract:
+    def extract(document: Any) -> Any:
+        for step in steps:
+            document = _step(document, step)
+        return document
+
+    return extract
+
+
+def _step(document: Any, step: str | int) -> Any:
+    if isinstance(step, str):
+        return document.get(step) if isinstance(document, dict) else None
+    return document[step] if isinstance(document, list) and step < len(document) else None
+
+
+def parse_text(text: str) -> Any:
+    """JSON in the text of an answer: as it stands, in a code fence, or in the one fenced block of some prose.
+
+    Raises:
+        Unacceptable: it is none.
+    """
+    for candidate in _candidates(text.strip()):
+        try:
+            return values.loads(candidate)
+        except ValueError as error:
+            last = error
+    raise Unacceptable("not_json", f"the answer is no JSON ({last}): {text[:200]}")
+
+
+def _candidates(text: str) -> list[str]:
+    whole = _FENCED_WHOLE.fullmatch(text)
+    blocks = _FENCED.findall(text)
+    return [text, *([whole[1]] if whole else []), *(blocks if len(blocks) == 1 else [])]
+
+
+_FENCED_WHOLE = re.compile(r"```\w*\s*\n(.*)\n?\s*```", re.DOTALL)
+_FENCED = re.compile(r"^\s*```\w*\s*\n(.*?)^\s*```", re.DOTALL | re.MULTILINE)
+
+
+def compile_schema(schema: dict[str, Any] | bool) -> Callable[[Any], None]:
+    """A JSON Schema (drafts 4, 6, 7); no defaults are filled in, and nothing is fetched.
+
+    Raises:
+        ConfigError: not a schema.
+    """
+    import fastjsonschema
+
+    try:
+        check = fastjsonschema.compile(schema, handlers=_NOTHING_FETCHED, use_default=False)
+    except Exception as error:
+        what = f"not a JSON Schema ({error})"
+        raise ConfigError(
+            Problem("response.schema", what, "Correct the schema; it may not refer to the web.")
+        ) from error
+
+    def validate(answer: Any) -> None:
+        try:
+            check(answer)
+        except fastjsonschema.JsonSchemaValueException as error:
+            raise Unacceptable("schema", _broken_rule(error.message, error.value)) from error
+
+    return validate
+
+
+def _broken_rule(message: str, value: Any) -> str:
+    """The failing path in the answer, the rule, and the value that is there."""
+    return f"answer{message.removeprefix('data')}, but is {values.dumps(value).decode()[:200]}"
+
+
+def _refuse(uri: str) -> Any:
+    raise ValueError(f"{uri} is on the web")
+
+
+_NOTHING_FETCHED = dict.fromkeys(("http", "https", "ftp", "file"), _refuse)
