@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rowcall.client import Client
 from rowcall.config import Config
-from rowcall.exports import open_export
+from rowcall.exports import FormatName, open_export
 from rowcall.exports.base import Export
 from rowcall.job import Job
 from rowcall.mock import Faults, MockAPI
 from rowcall.producer import Keying
 from rowcall.providers import make_provider
 from rowcall.providers.base import Provider
-from rowcall.providers.reading import compile_path
+from rowcall.providers.reading import Unacceptable, compile_path
 from rowcall.results import Columns
 from rowcall.sources import open_source
 from rowcall.sources.base import Source
@@ -53,10 +55,24 @@ def assemble(config: Config, *, base_url: str | None = None) -> Parts:
         TemplateError: a template does not fit the input.
     """
     source, provider = _source(config), _provider(config, base_url)
-    check_columns(provider.trees, source.columns())
-    keying = Keying(compile_key(config.input.key), provider.columns)
-    columns = {name: compile_path(path) for name, path in config.output.columns.items()}
+    key = compile_key(config.input.key)
+    check_columns([*provider.trees, *([key.tree] if key.tree else [])], source.columns())
+    keying = Keying(key, provider.columns)
+    columns = {name: _column(name, path) for name, path in config.output.columns.items()}
     return Parts(source, provider, keying, columns, request_hash(config.fingerprint()))
+
+
+def _column(name: str, path: str) -> Callable[[Any], Any]:
+    """Reads a new column from an answer; null where its path does not fit the answer's shape."""
+    read = compile_path(path, where=f"output.columns.{name}")
+
+    def column(answer: Any) -> Any:
+        try:
+            return read(answer)
+        except Unacceptable:
+            return None
+
+    return column
 
 
 def _source(config: Config) -> Source:
@@ -123,6 +139,7 @@ async def open_reader(config: Config) -> SQLiteReader:
     return await SQLiteReader.open(config.store_path)
 
 
-def open_output(config: Config, path: Path | None, format_: str | None) -> AbstractContextManager[Export]:
-    """The export, to ``path`` or where the config says; written as a whole or not at all."""
-    return open_export(path or config.output_path, format=format_ or config.output.format)
+def open_output(config: Config, path: Path, format_: FormatName | None) -> AbstractContextManager[Export]:
+    """The export, written as a whole or not at all; the config's format holds for the config's path."""
+    written = config.output.format if path == config.output_path else None
+    return open_export(path, format=format_ or written)

@@ -16,6 +16,7 @@ from rowcall.config import Config
 from rowcall.errors import InputError, RequestChanged, RowcallError
 from rowcall.events import Event, InputRead, Listener
 from rowcall.executor import Executor
+from rowcall.exports import FormatName
 from rowcall.job import Status
 from rowcall.judge import Judge
 from rowcall.outcome import Action
@@ -209,11 +210,11 @@ class Pipeline:
             await begun.store.end_run(begun.run, ending.reason, self._totals())
             return await self._report(begun, ending, options.output, monotonic() - started)
 
-    async def export(self, path: Path | None = None, *, format_: str | None = None, only: Status | None = None) -> int:
+    async def export(self, path: Path, *, format_: FormatName | None = None, only: Status | None = None) -> int:
         """Write the input with its answers; returns how many rows.
 
         Args:
-            path: where to, instead of the config's path; ``-`` is stdout.
+            path: where to; ``-`` is stdout.
             format_: ``csv``, ``tsv`` or ``jsonl``; None: by the path's suffix.
             only: records with that status alone.
         """
@@ -339,7 +340,7 @@ class Pipeline:
         )
 
     async def _export(
-        self, reader: Reader, parts: Parts, path: Path | None, format_: str | None = None, only: Status | None = None
+        self, reader: Reader, parts: Parts, path: Path, format_: FormatName | None = None, only: Status | None = None
     ) -> int:
         join = Join(reader, self.config.name, parts.source, parts.keying, parts.columns)
         with open_output(self.config, path, format_) as export:

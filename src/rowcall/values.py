@@ -43,10 +43,10 @@ def loads(text: str | bytes) -> Any:
     """
     try:
         value = json.loads(text, parse_int=_integer, parse_float=_decimal, parse_constant=_refuse)
+        if "\\u" in text if isinstance(text, str) else b"\\u" in text:
+            _refuse_surrogates(value)
     except RecursionError:
         raise ValueError("nested too deeply") from None
-    if "\\u" in text if isinstance(text, str) else b"\\u" in text:
-        _refuse_surrogates(value)
     return value
 
 

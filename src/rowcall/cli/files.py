@@ -10,6 +10,7 @@ import click
 from rowcall.cli.common import config_argument
 from rowcall.config import load
 from rowcall.errors import RowcallError
+from rowcall.exports import FormatName
 from rowcall.job import Status
 from rowcall.pipeline import Pipeline
 
@@ -19,7 +20,7 @@ from rowcall.pipeline import Pipeline
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Where to; - is stdout.")
 @click.option("--format", "format_", type=click.Choice(["csv", "tsv", "jsonl"]), help="Left out: by the file's suffix.")
 @click.option("--only", type=click.Choice(["done", "failed", "pending"]), help="Only records with that status.")
-def export(config: Path, output: Path | None, format_: str | None, only: str | None) -> None:
+def export(config: Path, output: Path | None, format_: FormatName | None, only: str | None) -> None:
     """Write the input with its answers: every column as it was, in its order, the new columns beside it."""
     loaded = load(config)
     path = output or loaded.output_path

@@ -6,8 +6,8 @@ A failure that may be the record's or the world's is *held*: its slot is free, i
 
 - A success of a call sent after a failure was seen proves that failure against its record.
 - The third record in a row that fails for the first time in this run, with no success of any call in between, is an
-  *outage*: the gate closes, everything held is excused. While it is closed one probe at a time goes out, after 1, 2, 4, 5, 5, ...
-  seconds, by records that have not failed yet. Only the success of a call sent after the closing opens it.
+  *outage*: the gate closes, everything held is excused. While it is closed one probe at a time goes out, after 1, 2,
+  4, 5, 5, ... seconds, by records that have not failed yet. Only the success of a call sent after the closing opens it.
 - When no untouched record is left to probe with, a probe's failure is proven against its record.
 - With nothing else in flight or claimable, what is held is proven.
 - Key trouble (401, 403) after a success: the third record in a row stops the run.
