@@ -4,6 +4,7 @@
     |-- ConfigError                 the config file, a flag or a variable; carries every problem found
     |-- InputError                  the input cannot be read, or one line of it
     |   '-- DuplicateKey            two records of one pass share a key and differ
+    |-- OutputError                 an export, or another file for people, cannot be written
     |-- TemplateError               a template cannot be compiled, or not rendered for this record
     |-- RequestChanged              the request is not the one the done records were made with
     '-- StoreError
@@ -80,6 +81,10 @@ class InputError(RowcallError):
 
 class DuplicateKey(InputError):
     """Two different records of one pass have the same key."""
+
+
+class OutputError(RowcallError):
+    """A file for people (an export, lines set aside) cannot be written; the store is not touched by it."""
 
 
 class TemplateError(RowcallError):

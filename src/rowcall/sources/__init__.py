@@ -1,1 +1,141 @@
 """Where records come from."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from rowcall.errors import InputError
+from rowcall.sources.base import Source
+
+if TYPE_CHECKING:
+    from rowcall.sources.inputs import Input
+    from rowcall.sources.textsource import Format
+
+FormatName = Literal["csv", "tsv", "jsonl", "json", "sqlite", "openai-batch"]
+
+SUFFIXES: dict[str, FormatName] = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "json",
+    ".db": "sqlite",
+    ".sqlite": "sqlite",
+    ".sqlite3": "sqlite",
+}
+"""What each suffix means; all but the databases may also end in .gz."""
+
+
+def open_source(
+    path: str | Path,
+    *,
+    name: str | None = None,
+    format: FormatName | None = None,  # noqa: A002  the word of the config
+    header: Sequence[str] | None = None,
+    quoting: bool | None = None,
+    encoding: str | None = None,
+    sql: str | None = None,
+    on_bad: Literal["stop", "skip"] = "stop",
+) -> Source:
+    """A source for a file, by its suffix; nothing is read yet.
+
+    Args:
+        path: the file; ``-`` is stdin: an object or array first means JSON, anything else CSV.
+        name: the file in messages; left out: its name without folders.
+        format: instead of the suffix.
+        header: the columns of a csv or tsv file without a header line.
+        quoting: cells may stand in double quotes; left out: in csv they may, in tsv they may not.
+        encoding: left out: UTF-8. A byte order mark goes before both.
+        sql: the query, for a database.
+        on_bad: a line that cannot be read ends the reading, or is set aside in ``<path>.bad.jsonl``.
+
+    Raises:
+        InputError: an unknown suffix or encoding, or an option that the format does not know.
+    """
+    file = Path(path)
+    stdin = str(path) == "-"
+    name = name or ("stdin" if stdin else file.name)
+    chosen = format or (None if stdin else _by_suffix(file, name))
+    _check_options(name, chosen, header=header, quoting=quoting, encoding=encoding, sql=sql)
+    quarantine = Path("stdin.bad.jsonl" if stdin else f"{file}.bad.jsonl") if on_bad == "skip" else None
+    if chosen == "sqlite":
+        from rowcall.sources.sqlite import SqliteSource
+
+        return SqliteSource(file, name, sql, quarantine=quarantine)
+    from rowcall.sources.text import check_encoding
+    from rowcall.sources.textsource import TextSource
+
+    check_encoding(name, encoding)
+    layout = _layouts(name, chosen, header, quoting)
+    return TextSource(_input(file, name, stdin=stdin), layout, encoding=encoding, quarantine=quarantine)
+
+
+def _by_suffix(file: Path, name: str) -> FormatName:
+    suffix = Path(file.name.lower().removesuffix(".gz")).suffix
+    if suffix not in SUFFIXES:
+        remedy = f"known are {' '.join(SUFFIXES)} (but for databases each also with .gz), and - for stdin"
+        raise InputError(name, f"{suffix or 'a file without a suffix'} is not a format that is read", remedy=remedy)
+    if SUFFIXES[suffix] == "sqlite" and file.name.lower().endswith(".gz"):
+        raise InputError(name, "a packed database cannot be queried", remedy=f"gunzip --keep {file}")
+    return SUFFIXES[suffix]
+
+
+_USED_BY = {
+    "header": ("csv", "tsv"),
+    "quoting": ("csv", "tsv"),
+    "encoding": ("csv", "tsv", "jsonl", "json", "openai-batch"),
+    "sql": ("sqlite",),
+}
+
+
+def _check_options(name: str, chosen: FormatName | None, **options: object) -> None:
+    for option, value in options.items():
+        if value is not None and (chosen or "csv") not in _USED_BY[option]:
+            formats = " and ".join(_USED_BY[option])
+            raise InputError(name, f"{option} means nothing for {chosen or 'stdin'}", remedy=f"it is for {formats}")
+
+
+def _input(file: Path, name: str, *, stdin: bool) -> Input:
+    from rowcall.sources.inputs import File, Pipe
+
+    if stdin:
+        return Pipe(lambda: sys.stdin.buffer, name, close=False)
+    if file.exists() and not file.is_file() and not file.is_dir():
+        return Pipe(lambda: file.open("rb"), name, close=True)
+    return File(file, name)
+
+
+def _layouts(
+    name: str, chosen: FormatName | None, header: Sequence[str] | None, quoting: bool | None
+) -> Callable[[bytes], Format]:
+    """What to read a text as, given its first bytes."""
+    told = chosen or ("csv" if header is not None or quoting is not None else None)
+
+    def layout(head: bytes) -> Format:
+        from rowcall.sources.batchfile import check_batch_line
+        from rowcall.sources.delimited import Delimited
+        from rowcall.sources.jsontext import JsonArray, JsonLines
+
+        match told or _guess(head):
+            case "tsv":
+                return Delimited(name, "\t", quoting=quoting is True, header=header)
+            case "jsonl":
+                return JsonLines(name)
+            case "openai-batch":
+                return JsonLines(name, check_batch_line)
+            case "json":
+                return JsonArray(name)
+            case _:
+                return Delimited(name, ",", quoting=quoting is not False, header=header)
+
+    return layout
+
+
+def _guess(head: bytes) -> FormatName:
+    """By the first character that is no byte order mark, NUL or white space."""
+    first = head.lstrip(b"\xef\xbb\xbf\xff\xfe\0 \t\r\n")[:1]
+    guesses: dict[bytes, FormatName] = {b"{": "jsonl", b"[": "json"}
+    return guesses.get(first, "csv")

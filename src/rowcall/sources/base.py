@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Protocol
 
 from rowcall.job import Record
@@ -13,9 +14,15 @@ class Source(Protocol):
 
     Attributes:
         name: the file as it was written in the config, for messages.
+        rereadable: False where one reading is all there is (stdin, a pipe); ``columns`` may still come first.
+        skipped: bad lines set aside by the latest reading (``on_bad = "skip"``).
+        quarantine: the file they are in once that reading is complete; None where a bad line stops the reading.
     """
 
     name: str
+    rereadable: bool
+    skipped: int
+    quarantine: Path | None
 
     def columns(self) -> list[str] | None:
         """The columns, in order; None where the input does not say (JSON Lines: the keys of its first 100 records).

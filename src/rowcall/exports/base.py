@@ -1,0 +1,17 @@
+"""The contract of an export."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+
+class Export(Protocol):
+    """Takes rows in order, one at a time; what was written is there once the export is closed."""
+
+    def write(self, row: Mapping[str, Any]) -> None:
+        """Write one row.
+
+        Raises:
+            OutputError: a value that the format cannot hold, no space left.
+        """
