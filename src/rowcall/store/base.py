@@ -14,16 +14,22 @@ Rules every store keeps:
 - A settlement counts only while its job is running under the epoch of its claim (the fence). A late success is
   kept all the same, since it was paid for, and becomes the answer if the job is pending under that very epoch.
 - Only ``settle`` writes ``attempts``: + 1 for done, retry and fail. Any settlement puts ``crashes`` back to 0.
+- A job whose payload was pruned cannot be called from the store: set back to pending, it waits until ``enqueue``
+  brings its record again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol, Self
 
 from rowcall.job import Job, Status
 from rowcall.outcome import Settlement
+
+Claim = tuple[int, int]
+"""One claim of one job: its row and the epoch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +138,46 @@ class Selected:
     def count(self) -> int:
         """All of them."""
         return sum(self.by_status.values())
+
+
+@dataclass(frozen=True, slots=True)
+class RolledBack:
+    """What a rollback does: jobs that get their previous answer, those that are pending again, a few keys."""
+
+    restored: int
+    pending: int
+    sample: tuple[str, ...]
+
+    @property
+    def count(self) -> int:
+        """All of them."""
+        return self.restored + self.pending
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """What a prune did: payloads dropped, and the bytes by which the file got smaller."""
+
+    payloads: int
+    gained: int
+
+
+@dataclass(frozen=True, slots=True)
+class LeftBehind:
+    """A pending job that a later pass did not bring; its payload is JSON text."""
+
+    row: int
+    key: str
+    payload: str
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """Something in a kind that rowcall never writes: what, how often, the key of one."""
+
+    what: str
+    count: int
+    sample_key: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,6 +336,33 @@ class Reader(Protocol):
     async def check(self) -> list[str]:
         """Faults of the file itself; empty where it is sound."""
 
+    async def flaws(self, kind: str) -> list[Flaw]:
+        """Faults in what a kind holds: done jobs without an answer, answers and payloads that are no JSON."""
+
+    async def batches(self, kind: str) -> list[str]:
+        """The batches of a kind, by name, those that only older answers belong to among them."""
+
+    async def batch_answers(self, kind: str, batch: str) -> RolledBack:
+        """What ``rollback`` would do; nothing is changed."""
+
+    async def prunable(self, kind: str, before: str) -> int:
+        """Payloads that ``prune`` would drop."""
+
+    async def left_behind(self, kind: str, pass_: int, *, after: int = 0, limit: int = 1000) -> list[LeftBehind]:
+        """Pending jobs with a payload that this pass did not bring, in the order of their rows, those after ``after``.
+
+        Jobs of no pass are not among them: any run takes those.
+        """
+
+    async def backup(self, path: Path) -> None:
+        """Write a snapshot to a new file, complete or not at all; whoever writes the store goes on meanwhile.
+
+        Nothing runs in the copy: what was running is pending there, uncharged.
+
+        Raises:
+            OutputError: the file is there already, or cannot be written.
+        """
+
 
 class Store(Reader, Protocol):
     """What a run needs. Every verb may raise Busy, Unavailable, Full, ReadOnly or Corrupt."""
@@ -297,8 +370,8 @@ class Store(Reader, Protocol):
     async def begin_session(self) -> int:
         """Make this process known and alive; returns the session's number."""
 
-    async def beat(self, session: int) -> None:
-        """Say that the session is alive."""
+    async def beat(self, session: int, claims: Sequence[Claim] = ()) -> list[Claim]:
+        """Say that the session is alive; returns those of its ``claims`` that were cancelled."""
 
     async def end_session(self, session: int) -> None:
         """Release what the session still holds, uncharged, and forget it; safe to repeat."""
@@ -358,3 +431,17 @@ class Store(Reader, Protocol):
 
     async def cancel(self, kind: str, selection: Selection) -> int:
         """Mark pending and running jobs cancelled; returns how many. What a running one's call gives is late."""
+
+    async def rollback(self, kind: str, batch: str) -> RolledBack:
+        """Supersede all answers of a batch.
+
+        Jobs that were done with one get their newest answer that still counts, whatever request and input it was
+        made with; those without any are pending with attempts 0, claimable by any run.
+        """
+
+    async def prune(self, kind: str, before: str) -> Pruned:
+        """Drop the payloads of jobs that were done before a time (ISO-8601, UTC), and make the file smaller.
+
+        Raises:
+            StoreError: a run is alive, of whatever kind; nothing is dropped.
+        """

@@ -1,0 +1,216 @@
+"""Bringing records in, a thousand at a time."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any
+
+from rowcall.errors import DuplicateKey, InputError
+from rowcall.job import Status
+from rowcall.store.base import Enqueued, Entry
+from rowcall.store.sqlite.clock import stamp
+
+CHUNK = 1000
+"""Entries of one transaction."""
+
+# Keys of this pass, by 128 bits of their hash, on disk: an input may hold more than memory does.
+SEEN = """
+    CREATE TEMP TABLE seen (key INTEGER PRIMARY KEY, rest INTEGER, content INTEGER, place TEXT);
+    CREATE TEMP TABLE seen_of (kind TEXT, pass INTEGER);
+"""
+_SEEN_OF = "SELECT kind, pass FROM seen_of"
+_SEE = "INSERT OR IGNORE INTO seen VALUES (?, ?, ?, ?)"
+_SEEN = "SELECT rest, content, place FROM seen WHERE key = ?"
+
+_FOUND = """
+    SELECT id, rowid, status, request, input_hash, pass, rowid NOT IN (SELECT job FROM payloads)
+    FROM jobs WHERE kind = ? AND id IN (SELECT value FROM json_each(?))
+"""
+_COUNTING = "SELECT id FROM requests WHERE id = :request OR adopted_as = :request"
+_ANSWERED = """
+    SELECT request FROM results
+    WHERE job = :row AND input_hash = :hash AND superseded = 0
+    AND request IN (SELECT id FROM requests WHERE id = :request OR adopted_as = :request)
+    ORDER BY epoch DESC LIMIT 1
+"""
+_LAST_ROW = "SELECT coalesce(max(rowid), 0) FROM jobs"
+
+_NEW = """
+    INSERT INTO jobs (rowid, id, kind, batch, request, input_hash, pass, created_at, updated_at)
+    VALUES (:row, :key, :kind, :batch, :request, :hash, :pass, :at, :at)
+"""
+_PAYLOAD = """
+    INSERT INTO payloads (job, record) VALUES (:row, :payload) ON CONFLICT DO UPDATE SET record = excluded.record
+"""
+_TOUCH = """
+    UPDATE jobs SET pass = :pass, request = CASE status WHEN 'pending' THEN :request ELSE request END WHERE rowid = :row
+"""
+_EDIT = """
+    UPDATE jobs SET status = 'pending', epoch = epoch + 1, attempts = 0, crashes = 0, run_after = NULL, wait_ms = NULL,
+        error = NULL, reason = NULL, pass = :pass, request = :request, input_hash = :hash, batch = :batch,
+        updated_at = :at
+    WHERE rowid = :row
+"""
+_EDIT_RUNNING = """
+    UPDATE jobs SET attempts = 0, run_after = NULL, wait_ms = NULL, error = NULL, reason = NULL,
+        pass = :pass, request = :request, input_hash = :hash, batch = :batch, updated_at = :at
+    WHERE rowid = :row
+"""
+_RESTORE = """
+    UPDATE jobs SET status = 'done', epoch = epoch + 1, attempts = 0, crashes = 0, session = NULL, run_after = NULL,
+        wait_ms = NULL, error = NULL, reason = NULL, pass = :pass, request = :answered, input_hash = :hash,
+        batch = :batch, updated_at = :at
+    WHERE rowid = :row
+"""
+
+_UNCHANGED = {
+    Status.PENDING: "waiting",
+    Status.RUNNING: "waiting",
+    Status.DONE: "done",
+    Status.FAILED: "failed",
+    Status.CANCELLED: "cancelled",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What all entries of one ``enqueue`` share."""
+
+    kind: str
+    pass_: int
+    request: int
+    batch: str
+
+
+@dataclass(slots=True)
+class _Plan:
+    """What is to be written for the entries of a chunk: parameters by statement, and the counts."""
+
+    shared: dict[str, Any]
+    counts: dict[str, int] = field(default_factory=dict)
+    writes: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+
+    def count(self, name: str) -> None:
+        self.counts[name] = self.counts.get(name, 0) + 1
+
+    def write(self, statement: str, row: int, entry: Entry, **more: Any) -> None:
+        parameters = self.shared | more
+        parameters |= {"row": row, "key": entry.key, "hash": entry.input_hash, "payload": entry.payload}
+        self.writes.setdefault(statement, []).append(parameters)
+
+
+def require_keys(entries: Sequence[Entry]) -> None:
+    """Refuse keys that SQLite cannot keep or compare.
+
+    Raises:
+        InputError: a NUL character or a lone surrogate in a key.
+    """
+    for entry in entries:
+        if "\0" in entry.key:
+            raise InputError(entry.where, "the key contains a NUL character", remedy="Take another key, or clean it.")
+        try:
+            entry.key.encode()
+        except UnicodeEncodeError:
+            raise InputError(entry.where, "the key is no valid text (a lone surrogate)", remedy="Clean it.") from None
+
+
+def enqueue(
+    connection: sqlite3.Connection, now: float, reading: Reading, entries: Sequence[Entry]
+) -> tuple[Enqueued, DuplicateKey | None]:
+    """Bring a chunk in, up to its first duplicate with other content, which is returned to be raised."""
+    firsts, duplicate = _firsts(connection, reading, entries)
+    plan = _planned(connection, now, reading, firsts)
+    for statement, parameters in plan.writes.items():
+        connection.executemany(statement, parameters)
+    return Enqueued(**plan.counts, repeated=len(entries) - len(firsts)), duplicate
+
+
+def _firsts(
+    connection: sqlite3.Connection, reading: Reading, entries: Sequence[Entry]
+) -> tuple[list[Entry], DuplicateKey | None]:
+    """The entries whose key this pass has not had before, up to one that clashes."""
+    _forget_other_passes(connection, reading)
+    firsts = []
+    for entry in entries:
+        key, rest, content = _digest(reading, entry)
+        if connection.execute(_SEE, (key, rest, content, entry.where)).rowcount:
+            firsts.append(entry)
+            continue
+        seen_rest, seen_content, place = connection.execute(_SEEN, (key,)).fetchone()
+        if (seen_rest, seen_content) == (rest, content):
+            continue
+        return firsts, DuplicateKey(
+            entry.where,
+            f"the key {entry.key!r} came before with other content, at {place}",
+            remedy="Make the keys unique, or take one of the two records out.",
+        )
+    return firsts, None
+
+
+def _forget_other_passes(connection: sqlite3.Connection, reading: Reading) -> None:
+    current = (reading.kind, reading.pass_)
+    if connection.execute(_SEEN_OF).fetchone() != current:
+        connection.execute("DELETE FROM seen")
+        connection.execute("DELETE FROM seen_of")
+        connection.execute("INSERT INTO seen_of VALUES (?, ?)", current)
+
+
+def _digest(reading: Reading, entry: Entry) -> tuple[int, int, int]:
+    key = blake2b(entry.key.encode(), digest_size=16).digest()
+    content = blake2b(entry.payload.encode(), digest_size=8).digest()
+    first, rest, last = struct.unpack("<qqq", key + content)
+    return first, rest, last
+
+
+def _planned(connection: sqlite3.Connection, now: float, reading: Reading, entries: Sequence[Entry]) -> _Plan:
+    """Compare the entries with what is there."""
+    shared = {"kind": reading.kind, "pass": reading.pass_, "request": reading.request, "batch": reading.batch}
+    plan = _Plan(shared | {"at": stamp(now)})
+    keys = json.dumps([entry.key for entry in entries])
+    found = {key: rest for key, *rest in connection.execute(_FOUND, (reading.kind, keys))}
+    counting = {number for (number,) in connection.execute(_COUNTING, shared)} | {reading.request}
+    (row,) = connection.execute(_LAST_ROW).fetchone()
+    for entry in entries:
+        old = found.get(entry.key)
+        if old is None:
+            row += 1
+            _plan_new(plan, row, entry)
+        elif old[2] in counting and old[3] == entry.input_hash:
+            _plan_unchanged(plan, entry, *old)
+        else:
+            _plan_changed(connection, plan, entry, old[0], old[1])
+    return plan
+
+
+def _plan_new(plan: _Plan, row: int, entry: Entry) -> None:
+    plan.count("new")
+    plan.write(_NEW, row, entry)
+    plan.write(_PAYLOAD, row, entry)
+
+
+def _plan_unchanged(
+    plan: _Plan, entry: Entry, row: int, status: str, request: int, input_hash: str, pass_: int | None, bare: int
+) -> None:
+    plan.count(_UNCHANGED[Status(status)])
+    stale = pass_ != plan.shared["pass"] or (status == Status.PENDING and request != plan.shared["request"])
+    if status != Status.DONE and stale:
+        plan.write(_TOUCH, row, entry)
+        if bare:
+            plan.write(_PAYLOAD, row, entry)
+
+
+def _plan_changed(connection: sqlite3.Connection, plan: _Plan, entry: Entry, row: int, status: str) -> None:
+    wanted = plan.shared | {"row": row, "hash": entry.input_hash}
+    answered = connection.execute(_ANSWERED, wanted).fetchone()
+    plan.write(_PAYLOAD, row, entry)
+    if answered:
+        plan.count("restored")
+        plan.write(_RESTORE, row, entry, answered=answered[0])
+    else:
+        plan.count("changed")
+        plan.write(_EDIT_RUNNING if status == Status.RUNNING else _EDIT, row, entry)

@@ -1,0 +1,125 @@
+"""The database file itself: whose it is, how it is opened, which schema it has."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from importlib.resources import files
+from pathlib import Path
+from urllib.parse import quote
+
+from rowcall.errors import Corrupt, SchemaMismatch, StoreError, Unavailable
+from rowcall.store.sqlite.faults import translated
+from rowcall.store.sqlite.locks import beside
+
+APPLICATION_ID = 0x726F7763  # "rowc", where `file` and SQLite look for it
+MIGRATIONS: tuple[str, ...] = ("schema.sql",)
+"""Step n takes a file from version n to n + 1; each is a script beside the contract."""
+VERSION = len(MIGRATIONS)
+
+OLDEST_SQLITE = (3, 37)  # STRICT tables
+READER_PATIENCE_MS = 10_000
+"""How long a reader waits while another connection recovers or closes the file."""
+WRITER_PATIENCE_MS = 200
+"""How long SQLite waits in one try for the write lock of another program; the store tries again."""
+CHECKPOINT_PAGES = 1000
+"""A WAL of about 4 MB is written back to the file."""
+
+
+def connect_reading(path: Path) -> sqlite3.Connection:
+    """Open an existing store so that nothing can be written through it."""
+    with translated(path):
+        if not path.exists() or not path.stat().st_size:
+            raise Unavailable(f"{path}: there is no store yet", remedy="`rowcall run` makes it.")
+        connection = _connect(path, "ro", READER_PATIENCE_MS)
+        try:
+            if _version(connection, path) < VERSION:
+                raise SchemaMismatch(f"{path}: an older rowcall wrote it", remedy="`rowcall run` brings it up to date.")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def connect_writing(path: Path) -> sqlite3.Connection:
+    """Open a store or an empty file in its place; a file of something else is only looked at."""
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        raise StoreError(
+            f"SQLite {sqlite3.sqlite_version} is too old", remedy="Use a Python with SQLite 3.37 or newer."
+        )
+    with translated(path):
+        _require_place(path)
+        if path.exists():
+            _look(path)
+        return _connect(path, "rwc", WRITER_PATIENCE_MS)
+
+
+def prepare(connection: sqlite3.Connection, path: Path, durability: str) -> None:
+    """Set a writing connection up and bring the schema up to date. To be run in the turn."""
+    (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+    if mode != "wal":
+        raise Unavailable(f"{path}: its file system has no WAL mode", remedy="Use a local disk ([store] path).")
+    connection.execute(f"PRAGMA synchronous = {'NORMAL' if durability == 'normal' else 'FULL'}")
+    connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+    for step in range(_version(connection, path), VERSION):
+        _migrate(connection, step)
+
+
+def _migrate(connection: sqlite3.Connection, step: int) -> None:
+    script = files("rowcall.store").joinpath(MIGRATIONS[step]).read_text("utf-8")
+    marks = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {step + 1};"
+    try:
+        connection.executescript(f"BEGIN IMMEDIATE; {script} {marks} COMMIT;")
+    except sqlite3.Error:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _connect(path: Path, mode: str, patience_ms: int) -> sqlite3.Connection:
+    uri = f"file:{quote(os.fsencode(path.absolute()))}?mode={mode}"
+    return sqlite3.connect(uri, uri=True, isolation_level=None, timeout=patience_ms / 1000, cached_statements=256)
+
+
+def _require_place(path: Path) -> None:
+    if not path.parent.is_dir():
+        raise Unavailable(f"{path}: there is no folder {path.parent}", remedy="Make it, or change [store] path.")
+    if path.exists() and not path.is_file():
+        raise Unavailable(f"{path}: this is no file", remedy="Name a file as [store] path.")
+
+
+def _look(path: Path) -> None:
+    """Refuse a file that is not ours, through a connection that cannot write."""
+    if not path.stat().st_size:
+        _require_no_wal(path)
+        return
+    connection = _connect(path, "ro", READER_PATIENCE_MS)
+    try:
+        _version(connection, path)
+    finally:
+        connection.close()
+
+
+def _require_no_wal(path: Path) -> None:
+    wal = beside(path, "wal")
+    if wal.exists() and wal.stat().st_size:
+        raise Corrupt(f"{path}: the file is empty, yet {wal.name} is not", remedy="Restore a backup, or delete both.")
+
+
+def _version(connection: sqlite3.Connection, path: Path) -> int:
+    """The schema's version, 0 for an empty database.
+
+    Raises:
+        SchemaMismatch: a newer rowcall or another program wrote it.
+    """
+    (owner,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if owner != APPLICATION_ID and (owner or tables or version):
+        raise SchemaMismatch(f"{path}: another program's database", remedy="Name another file as [store] path.")
+    if version > VERSION:
+        raise SchemaMismatch(
+            f"{path}: written by a newer rowcall (schema {version}; this one knows {VERSION})",
+            remedy="Update rowcall: pip install -U rowcall",
+        )
+    return int(version)

@@ -1,0 +1,168 @@
+"""The reading half of the store."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+from rowcall import values
+from rowcall.job import Status
+from rowcall.store.base import (
+    Answer,
+    Counts,
+    ErrorGroup,
+    Flaw,
+    JobRow,
+    LeftBehind,
+    Reader,
+    RequestStanding,
+    RolledBack,
+    RunRow,
+    Selected,
+    Selection,
+    Try,
+)
+from rowcall.store.sqlite import keeping, queries, withdrawing
+from rowcall.store.sqlite.faults import translated
+from rowcall.store.sqlite.file import connect_reading
+from rowcall.store.sqlite.line import Line
+from rowcall.store.sqlite.sessions import lives
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class SQLiteReader(Reader):
+    """Reads a store beside whoever writes it; never writes, never checkpoints, never waits for the turn.
+
+    Made by ``open``. Each question is one transaction of its own.
+    """
+
+    def __init__(self, path: Path, line: Line, clock: Callable[[], float]) -> None:
+        self.path = path
+        self._line = line
+        self._clock = clock
+
+    @classmethod
+    async def open(cls, path: Path) -> Self:
+        """Open an existing store.
+
+        Raises:
+            Unavailable: there is no store yet.
+            SchemaMismatch: a newer rowcall or another program wrote the file.
+            Corrupt: not a database, or a damaged one.
+        """
+        return cls(path, await Line.open(partial(connect_reading, path)), time.time)
+
+    async def close(self) -> None:
+        """Give up the connection; safe to repeat."""
+        await self._line.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+    async def kinds(self) -> list[str]:
+        """The kinds in the store, by name."""
+        return await self._read(queries.kinds)
+
+    async def counts(self, kind: str) -> Counts:
+        """A kind at a glance: one walk over its jobs, about 0.5 s for a million."""
+        return await self._read(queries.counts, kind)
+
+    async def errors(self, kind: str) -> list[ErrorGroup]:
+        """Failed jobs by reason, most first."""
+        return await self._read(queries.errors, kind)
+
+    async def job(self, kind: str, key: str) -> JobRow | None:
+        """One job by its key."""
+        return await self._read(queries.job, kind, key)
+
+    async def payload(self, row: int) -> dict[str, Any] | None:
+        """The record of a job; None where it was pruned."""
+        record = await self._read(queries.payload, row)
+        return None if record is None else values.loads(record)
+
+    async def tries(self, row: int) -> list[Try]:
+        """A job's unsuccessful calls, oldest first."""
+        return await self._read(queries.tries, row)
+
+    async def answers(self, kind: str, keys: Sequence[str]) -> dict[str, Answer]:
+        """Jobs by key, with the current answer of the done ones. At most 1,000 keys a call."""
+        rows = await self._read(queries.answers, kind, keys)
+        return {answer.key: answer for answer in map(queries.read_answer, rows)}
+
+    async def page(self, kind: str, *, after: int = 0, limit: int = 1000, status: Status | None = None) -> list[JobRow]:
+        """Jobs in the order of their enqueueing, those after row ``after``."""
+        return await self._read(queries.page, kind, after, limit, status)
+
+    async def strays(self, kind: str, pass_: int) -> int:
+        """Jobs, pending or failed, that an earlier pass brought and this one did not."""
+        return await self._read(queries.strays, kind, pass_)
+
+    async def last_run(self, kind: str) -> RunRow | None:
+        """The newest run of the kind."""
+        return await self._read(lambda connection: queries.last_run(connection, kind, self._lives(connection)))
+
+    async def request_standing(self, kind: str, hash_: str) -> RequestStanding:
+        """How a request stands to what is in the store."""
+        return await self._read(queries.request_standing, kind, hash_)
+
+    async def select(self, kind: str, selection: Selection) -> Selected:
+        """What a selection holds; nothing is changed."""
+        return await self._read(queries.select, kind, selection)
+
+    async def check(self) -> list[str]:
+        """Faults of the file itself; empty where it is sound."""
+        return await self._read(queries.check)
+
+    async def flaws(self, kind: str) -> list[Flaw]:
+        """Faults in what a kind holds."""
+        return await self._read(keeping.flaws, kind)
+
+    async def batches(self, kind: str) -> list[str]:
+        """The batches of a kind, by name."""
+        return await self._read(withdrawing.batches, kind)
+
+    async def batch_answers(self, kind: str, batch: str) -> RolledBack:
+        """What ``rollback`` would do; nothing is changed."""
+        return await self._read(withdrawing.batch_answers, kind, batch)
+
+    async def prunable(self, kind: str, before: str) -> int:
+        """Payloads that ``prune`` would drop."""
+        return await self._read(keeping.prunable, kind, before)
+
+    async def left_behind(self, kind: str, pass_: int, *, after: int = 0, limit: int = 1000) -> list[LeftBehind]:
+        """Pending jobs with a payload that this pass did not bring."""
+        return await self._read(keeping.left_behind, kind, pass_, after, limit)
+
+    async def backup(self, path: Path) -> None:
+        """Write a snapshot to a new file; a run is not held up by it.
+
+        Raises:
+            OutputError: the file is there already, or cannot be written.
+        """
+        await self._line.run(keeping.backup, self.path, path)
+
+    def _lives(self, connection: sqlite3.Connection) -> Callable[[int], bool]:
+        return partial(lives, connection, self.path)
+
+    async def _read(
+        self, query: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        return await self._line.run(self._snapshot, lambda connection: query(connection, *args, **kwargs))
+
+    def _snapshot(self, connection: sqlite3.Connection, query: Callable[[sqlite3.Connection], T]) -> T:
+        with translated(self.path):
+            connection.execute("BEGIN")
+            try:
+                return query(connection)
+            finally:
+                if connection.in_transaction:  # a grave error ends it by itself
+                    connection.execute("ROLLBACK")

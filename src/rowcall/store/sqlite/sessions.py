@@ -1,0 +1,184 @@
+"""Sessions and runs: who is alive, who is dead, what the dead had in hand."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from rowcall.store.base import Run
+from rowcall.store.sqlite.clock import stamp
+from rowcall.store.sqlite.locks import HOST, FileLock, beside, is_free
+
+BEATS_A_LEASE = 12
+"""A session silent for that many beats of a watcher is dead."""
+LONGEST_BEAT = 5.0
+"""Seconds between two beats, at most."""
+POISON = 5
+"""Crashes after which a job is failed."""
+
+_BEGIN = "INSERT INTO sessions (host, pid, started_at, beat_at) VALUES (?, ?, ?, ?) RETURNING id"
+_BEAT = "UPDATE sessions SET beat = beat + 1, beat_at = ? WHERE id = ?"
+_BEATS = "SELECT id, beat FROM sessions WHERE id <> ?"
+_KNOWN = "SELECT 1 FROM sessions WHERE id = ?"
+_SESSIONS = "SELECT id, host FROM sessions"
+_WHO = "SELECT id, host, pid FROM sessions ORDER BY id"
+_FORGET = "DELETE FROM sessions WHERE id = ?"
+_REVIVE = "INSERT INTO sessions (id, host, pid, started_at, beat_at) VALUES (?, ?, ?, ?, ?)"
+_REOPEN_RUNS = "UPDATE runs SET ended_at = NULL, stop_reason = NULL WHERE session = ? AND stop_reason = 'crashed'"
+
+_RELEASE_ALL = """
+    UPDATE jobs SET status = 'pending', session = NULL, crashes = 0, updated_at = :at,
+        run_after = CASE WHEN run_after IS NULL THEN NULL ELSE :at END, wait_ms = 0
+    WHERE status = 'running' AND session = :session
+"""
+
+_PUT_BACK_ORPHANS = """
+    UPDATE jobs SET crashes = crashes + 1, session = NULL, updated_at = :at, run_after = :at, wait_ms = 0,
+        status = CASE WHEN crashes + 1 < :poison THEN 'pending' ELSE 'failed' END,
+        reason = CASE WHEN crashes + 1 < :poison THEN reason ELSE 'poison' END,
+        error = 'stale lease'
+    WHERE status = 'running' AND (session IS NULL OR session NOT IN (SELECT id FROM sessions))
+"""
+_CLOSE_RUNS = """
+    UPDATE runs SET ended_at = ?, stop_reason = 'crashed'
+    WHERE ended_at IS NULL AND session NOT IN (SELECT id FROM sessions)
+"""
+
+_LIVE_RUNS = """
+    SELECT pass, session FROM runs WHERE kind = ? AND ended_at IS NULL AND session <> ?
+    AND session IN (SELECT id FROM sessions) ORDER BY id DESC
+"""
+_NEWEST = "SELECT coalesce(max(pass), 0) FROM runs WHERE kind = ?"
+_BEGIN_RUN = "INSERT INTO runs (kind, pass, session, started_at, settings) VALUES (?, ?, ?, ?, ?) RETURNING id"
+_END_RUN = "UPDATE runs SET ended_at = ?, stop_reason = ?, totals = ? WHERE id = ?"
+
+# Rows that wait for longer than their own wait was: written by a clock that has gone back since.
+_HEAL = """
+    UPDATE jobs INDEXED BY jobs_pending SET run_after = :at, wait_ms = 0
+    WHERE status = 'pending' AND run_after > :at
+    AND (julianday(run_after) - 2440587.5) * 86400 > :now + wait_ms / 1000.0 + 0.1
+"""
+
+
+def begin(connection: sqlite3.Connection, now: float, path: Path) -> tuple[int, FileLock]:
+    """A new session, and the lock that says it is alive for as long as it is kept."""
+    at = stamp(now)
+    (number,) = connection.execute(_BEGIN, (HOST, os.getpid(), at, at)).fetchone()
+    heal(connection, now)
+    return number, FileLock.fresh(_lock_path(path, number))
+
+
+def beat(connection: sqlite3.Connection, now: float, session: int) -> dict[int, int]:
+    """Say that a session is alive; returns the other sessions' counters."""
+    ensure(connection, now, session)
+    connection.execute(_BEAT, (stamp(now), session))
+    return dict(connection.execute(_BEATS, (session,)).fetchall())
+
+
+def ensure(connection: sqlite3.Connection, now: float, session: int) -> None:
+    """Bring a session back that others took for dead while it was stopped."""
+    if connection.execute(_KNOWN, (session,)).fetchone():
+        return
+    at = stamp(now)
+    connection.execute(_REVIVE, (session, HOST, os.getpid(), at, at))
+    connection.execute(_REOPEN_RUNS, (session,))
+
+
+def end(connection: sqlite3.Connection, now: float, session: int) -> None:
+    """Release what a session holds, and forget it."""
+    connection.execute(_RELEASE_ALL, {"at": stamp(now), "session": session})
+    connection.execute(_FORGET, (session,))
+
+
+def reap(connection: sqlite3.Connection, now: float, path: Path, silent: set[int]) -> int:
+    """Forget dead sessions and put back what they had; ``silent`` ones have no beat any more."""
+    unlocked = _unlocked(connection, path)
+    for session in unlocked | silent:
+        connection.execute(_FORGET, (session,))
+    at = stamp(now)
+    count = connection.execute(_PUT_BACK_ORPHANS, {"at": at, "poison": POISON}).rowcount
+    if connection.execute(_CLOSE_RUNS, (at,)).rowcount or count:
+        heal(connection, now)
+    for session in unlocked:
+        _lock_path(path, session).unlink(missing_ok=True)
+    return count
+
+
+def begin_run(
+    connection: sqlite3.Connection,
+    now: float,
+    path: Path,
+    silent: set[int],
+    session: int,
+    kind: str,
+    settings: dict[str, Any],
+) -> Run:
+    """Start a pass, or join that of a run whose session lives."""
+    gone = _unlocked(connection, path) | silent
+    live = [pass_ for pass_, other in connection.execute(_LIVE_RUNS, (kind, session)) if other not in gone]
+    pass_ = live[0] if live else connection.execute(_NEWEST, (kind,)).fetchone()[0] + 1
+    written = json.dumps(settings, default=str)
+    (number,) = connection.execute(_BEGIN_RUN, (kind, pass_, session, stamp(now), written)).fetchone()
+    return Run(number, pass_, bool(live))
+
+
+def end_run(connection: sqlite3.Connection, now: float, run: Run, stop_reason: str, totals: dict[str, Any]) -> None:
+    """Write why a run stopped and what it did."""
+    connection.execute(_END_RUN, (stamp(now), stop_reason, json.dumps(totals, default=str), run.id))
+
+
+def lives(connection: sqlite3.Connection, path: Path, session: int) -> bool:
+    """Whether a session is known and nothing shows that its process is gone."""
+    known = connection.execute(_KNOWN, (session,)).fetchone() is not None
+    return known and session not in _unlocked(connection, path)
+
+
+def living(connection: sqlite3.Connection, path: Path) -> list[str]:
+    """Who is at work: the sessions of this host whose process lives, and all of other hosts."""
+    gone = _unlocked(connection, path)
+    return [f"process {pid} on {host}" for session, host, pid in connection.execute(_WHO) if session not in gone]
+
+
+def heal(connection: sqlite3.Connection, now: float) -> None:
+    """Let waits that end further ahead than they were long be over: the clock went back."""
+    connection.execute(_HEAL, {"at": stamp(now), "now": now})
+
+
+def _unlocked(connection: sqlite3.Connection, path: Path) -> set[int]:
+    """Sessions of this host whose process is gone: nobody has their lock."""
+    ours = [session for session, host in connection.execute(_SESSIONS) if host == HOST]
+    return {session for session in ours if is_free(_lock_path(path, session))}
+
+
+def _lock_path(path: Path, session: int) -> Path:
+    return beside(path, f"session-{session}")
+
+
+class Watch:
+    """Which other sessions' counters stood still for a lease, told by a watcher's own committed beats."""
+
+    def __init__(self, lease: float) -> None:
+        self._longest = max(BEATS_A_LEASE, math.ceil(lease / LONGEST_BEAT))
+        self._seen: dict[int, tuple[int, int]] = {}
+
+    def note(self, counters: dict[int, int]) -> None:
+        """Take in the counters of one own beat."""
+        self._seen = {session: self._next(session, counter) for session, counter in counters.items()}
+
+    def forget(self, sessions: set[int]) -> None:
+        """Count anew for sessions that were reaped: one may come back."""
+        for session in sessions:
+            self._seen.pop(session, None)
+
+    @property
+    def silent(self) -> set[int]:
+        """Sessions that are dead by their beats."""
+        return {session for session, (_, still) in self._seen.items() if still >= self._longest}
+
+    def _next(self, session: int, counter: int) -> tuple[int, int]:
+        before, still = self._seen.get(session, (counter, -1))
+        return counter, still + 1 if counter == before else 0
