@@ -62,8 +62,8 @@ class Progress:
                 self.say(f"back after {short_time(event.after)}")
             case Resting() if event.seconds >= 5:
                 self.say(f"resting for {short_time(event.seconds)}: {clean(event.cause)}")
-            case Stopping() if event.in_flight and event.reason != "done":
-                self.say(f"stopping: {event.in_flight} calls in flight")
+            case Stopping() if event.in_flight and event.reason not in ("interrupted", "terminated"):
+                self.say(f"stopping: {clean(event.message)}; {event.in_flight} calls in flight")
             case StoreWaits():
                 self.say(f"waiting for the store: {clean(event.message)}")
             case _:

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from rowcall.cli.common import config_argument, print_json
+from rowcall.cli.common import config_argument, overrides, print_json, setting_options
 from rowcall.cli.talk import finish_text, input_text, start_text
 from rowcall.config import Config, load
 from rowcall.errors import Exit
@@ -23,9 +23,9 @@ from rowcall.store.base import RequestStanding
 
 @click.command(epilog="Example: rowcall run -n 5 tries the first five records; rowcall run does the rest.")
 @config_argument
-@click.option("-c", "--concurrency", type=click.IntRange(1), help="Most calls in flight.")
-@click.option("--rate", metavar="RATE", help="Most calls in a time, such as 500/min.")
+@setting_options
 @click.option("-n", "--limit", type=click.IntRange(1), metavar="N", help="At most N records this time.")
+@click.option("--all", "left_behind", is_flag=True, help="Also pending records that are no longer in the input.")
 @click.option("--batch", metavar="NAME", help="Label for the records that come in with this run.")
 @click.option(
     "--if-changed",
@@ -44,12 +44,7 @@ def run(config: Path, **flags: Any) -> int:
     The same command goes on after Ctrl+C, a crash or an outage. A record that is done is not called again unless
     what it would send has changed.
     """
-    return asyncio.run(_run(load(config, overrides=_overrides(flags)), flags))
-
-
-def _overrides(flags: dict[str, Any]) -> dict[str, Any]:
-    named = {"pace.concurrency": flags["concurrency"], "pace.requests": flags["rate"]}
-    return {name: value for name, value in named.items() if value is not None}
+    return asyncio.run(_run(load(config, overrides=overrides(flags)), flags))
 
 
 async def _run(config: Config, flags: dict[str, Any]) -> int:
@@ -68,7 +63,7 @@ async def _run(config: Config, flags: dict[str, Any]) -> int:
         report = await pipeline.run(_options(flags, progress))
     finally:
         await progress.close()
-    progress.say(finish_text(report))
+    progress.say(finish_text(report, config.file))
     if flags["as_json"]:
         await _print_summary(config)
     return exit_code(report)
@@ -83,6 +78,7 @@ def _options(flags: dict[str, Any], progress: Progress) -> Options:
         ask=_asker(progress) if asks else None,
         retry_failed=flags["retry_failed"],
         output=flags["output"],
+        left_behind=flags["left_behind"],
     )
 
 

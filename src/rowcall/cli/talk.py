@@ -12,8 +12,6 @@ from rowcall.pipeline import Report
 from rowcall.progress import clean, short_time
 from rowcall.tally import Tally
 
-GO_ON = "rowcall run"
-
 
 def start_text(config: Config) -> str:
     """What is read, and the limits in force."""
@@ -39,8 +37,8 @@ def input_text(read: InputRead) -> str:
     return f"{read.total:,} records" + (f": {said}" if said else "")
 
 
-def finish_text(report: Report) -> str:
-    """What this run did, how things stand, and the next command."""
+def finish_text(report: Report, config: Path) -> str:
+    """What this run did, how things stand, and the next command, with the config's path as it was written."""
     lines = [_headline(report), _counts(report)]
     if report.tally.calls:
         lines.append(_calls(report.tally, report.elapsed))
@@ -51,7 +49,7 @@ def finish_text(report: Report) -> str:
     if report.output:
         lines.append(f"{shown(report.output)}: {report.rows:,} rows")
     text = "\n  ".join(lines)
-    following = _next(report)
+    following = _next(report, config)
     return f"{text}\n{following}" if following else text
 
 
@@ -106,8 +104,11 @@ def _tokens(tally: Tally) -> str:
     return f"tokens: {usage.input:,} in ({usage.cached:,} cached), {usage.output:,} out ({usage.reasoning:,} reasoning)"
 
 
-def _next(report: Report) -> str:
+def _next(report: Report, config: Path) -> str:
     left = report.counts.of(Status.PENDING) + report.counts.of(Status.RUNNING) - report.strays
+    here = config == Path("config.toml")
+    if left > 0:
+        return "Go on with: rowcall run" + ("" if here else f" {config}")
     if report.counts.of(Status.FAILED):
-        return "What failed and what to do: rowcall errors"
-    return f"Go on with: {GO_ON}" if left > 0 else ""
+        return "What failed and what to do: rowcall errors" + ("" if here else f" --config {config}")
+    return ""
