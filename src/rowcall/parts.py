@@ -38,8 +38,13 @@ class Parts:
 
     def call_key(self, job: Job) -> str:
         """The key of a job's call: the same over tries, restarts and processes, another for another request."""
-        told = f"{self.request_hash}\x00{job.key}\x00{job.input_hash}"
-        return hashlib.blake2b(told.encode(), digest_size=16).hexdigest()
+        return call_key(self.request_hash, job.key, job.input_hash)
+
+
+def call_key(request_hash: str, key: str, input_hash: str) -> str:
+    """The key of a record's call, 32 hex digits."""
+    told = f"{request_hash}\x00{key}\x00{input_hash}"
+    return hashlib.blake2b(told.encode(), digest_size=16).hexdigest()
 
 
 def assemble(config: Config, *, base_url: str | None = None) -> Parts:
@@ -54,7 +59,7 @@ def assemble(config: Config, *, base_url: str | None = None) -> Parts:
         InputError: the input is not there, or cannot be read.
         TemplateError: a template does not fit the input.
     """
-    source, provider = _source(config), _provider(config, base_url)
+    source, provider = source_of(config), provider_of(config, base_url)
     key = compile_key(config.input.key)
     check_columns([*provider.trees, *([key.tree] if key.tree else [])], source.columns())
     keying = Keying(key, provider.columns)
@@ -75,7 +80,8 @@ def _column(name: str, path: str) -> Callable[[Any], Any]:
     return column
 
 
-def _source(config: Config) -> Source:
+def source_of(config: Config) -> Source:
+    """Where the records come from; nothing is read yet."""
     table = config.input
     return open_source(
         config.input_path,
@@ -88,7 +94,8 @@ def _source(config: Config) -> Source:
     )
 
 
-def _provider(config: Config, base_url: str | None) -> Provider:
+def provider_of(config: Config, base_url: str | None = None) -> Provider:
+    """What builds the requests and reads the replies; ``base_url`` as in ``assemble``."""
     api, request, response = config.api, config.request, config.response
     return make_provider(
         api.preset,

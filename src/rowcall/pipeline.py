@@ -46,6 +46,7 @@ class Options:
         ask: decides when the request has changed.
         retry_failed: failed records are set back to pending first.
         output: the export goes there instead of to the config's path.
+        left_behind: pending records that are no longer in the input are worked on too.
     """
 
     limit: int | None = None
@@ -54,6 +55,7 @@ class Options:
     ask: Ask | None = None
     retry_failed: bool = False
     output: Path | None = None
+    left_behind: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,7 @@ class _Begun:
     known: bool
     batch: str
     limit: int | None
+    left_behind: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +261,9 @@ class Pipeline:
             await store.retry(name, Selection(statuses=(Status.FAILED,)))
         run = await store.begin_run(session, name, self.config.settings())
         batch = options.batch or f"pass-{run.pass_}"
-        return _Begun(store, parts, client, session, run, request, agreement.known, batch, options.limit)
+        return _Begun(
+            store, parts, client, session, run, request, agreement.known, batch, options.limit, options.left_behind
+        )
 
     async def _work(self, begun: _Begun) -> Ending:
         """Read the input and work it off, at once; returns when both are over."""
@@ -308,7 +313,9 @@ class Pipeline:
             input_over=lambda: producer.over,
         )
         to = Destination(config.name, run.pass_, begun.request, begun.batch)
-        producer = Producer(store, parts.source, parts.keying, to, notice=worker.notice)
+        producer = Producer(
+            store, parts.source, parts.keying, to, notice=worker.notice, left_behind=begun.left_behind
+        )
         return _Live(worker, producer, gate, rate)
 
     def _assignment(self, begun: _Begun) -> Assignment:

@@ -40,6 +40,10 @@ class Keying:
         except (ValueError, TypeError) as error:
             raise InputError(record.where, str(error)) from None
 
+    def known(self, key: str, payload: str) -> Entry:
+        """A record that the store has, as it takes it again."""
+        return Entry(key, input_hash(values.loads(payload), self.columns), payload, "the store")
+
 
 @dataclass(frozen=True, slots=True)
 class Destination:
@@ -54,19 +58,35 @@ class Destination:
 class Producer:
     """Reads an input once.
 
+    Args:
+        store: where records go.
+        source: where they come from.
+        keying: how they are known.
+        to: where in the store.
+        notice: told that there may be more to claim.
+        left_behind: pending records of earlier inputs, which this one does not have, are brought in after it.
+
     Attributes:
         enqueued: what became of the records so far.
         over: the input was read to its end.
     """
 
     def __init__(
-        self, store: Store, source: Source, keying: Keying, to: Destination, *, notice: Callable[[], None]
+        self,
+        store: Store,
+        source: Source,
+        keying: Keying,
+        to: Destination,
+        *,
+        notice: Callable[[], None],
+        left_behind: bool = False,
     ) -> None:
         self._store = store
         self._source = source
         self._keying = keying
         self._to = to
         self._notice = notice
+        self._left_behind = left_behind
         self._error: InputError | None = None
         self.enqueued = Enqueued()
         self.over = False
@@ -79,15 +99,26 @@ class Producer:
         """
         records, size = iter(self._source), FIRST_GROUP
         while group := await asyncio.to_thread(self._read, records, size):
-            self.enqueued += await self._store.enqueue(
-                self._to.kind, group, pass_=self._to.pass_, request=self._to.request, batch=self._to.batch
-            )
-            self._notice()
+            await self._bring(group)
             size = GROUP
         if self._error:
             raise self._error
+        if self._left_behind:
+            await self._bring_left_behind()
         self.over = True
         self._notice()
+
+    async def _bring(self, group: list[Entry]) -> None:
+        self.enqueued += await self._store.enqueue(
+            self._to.kind, group, pass_=self._to.pass_, request=self._to.request, batch=self._to.batch
+        )
+        self._notice()
+
+    async def _bring_left_behind(self) -> None:
+        last = 0
+        while page := await self._store.left_behind(self._to.kind, self._to.pass_, after=last, limit=GROUP):
+            await self._bring([self._keying.known(job.key, job.payload) for job in page])
+            last = page[-1].row
 
     def _read(self, records: Iterator[Record], size: int) -> list[Entry]:
         group: list[Entry] = []

@@ -18,7 +18,7 @@ from rowcall.judge import Judge, Ruling
 from rowcall.outcome import Action, Failure, FailureClass, Settlement
 from rowcall.pace.rate import Rate
 from rowcall.settler import Settler
-from rowcall.store.base import Store
+from rowcall.store.base import Claim, Store
 
 AHEAD = 0.1
 """Seconds: what may leave within them is claimed now."""
@@ -143,7 +143,7 @@ class Worker:
         self._input_over = input_over
         self._quota = _Quota(assignment.limit)
         self._ready: deque[Job] = deque()
-        self._calls: set[asyncio.Task[None]] = set()
+        self._calls: dict[asyncio.Task[None], Job] = {}
         self._lone: asyncio.Task[None] | None = None
         self._dry_until = 0.0
         self._wake = asyncio.Event()
@@ -255,7 +255,7 @@ class Worker:
             call = self._group.create_task(
                 self._call(job, self._rate.take(now), probe=self._judge.gate.closed is not None)
             )
-            self._calls.add(call)
+            self._calls[call] = job
             self._lone = call if alone else self._lone
             call.add_done_callback(self._ended)
 
@@ -275,7 +275,7 @@ class Worker:
         self._obey(await self._executor.execute(job, probe=probe))
 
     def _ended(self, call: asyncio.Task[None]) -> None:
-        self._calls.discard(call)
+        self._calls.pop(call, None)
         if call is self._lone:
             self._lone = None
         self._start()
@@ -368,12 +368,26 @@ class Worker:
     async def _beat(self) -> None:
         while True:
             try:
-                await self._store.beat(self._task.session)
+                held = [*self._ready, *self._calls.values()]
+                cancelled = await self._store.beat(self._task.session, [(job.row, job.epoch) for job in held])
+                self._drop_cancelled(set(cancelled))
                 if await self._store.reap():
                     self.notice()
             except Busy as busy:
                 self._emit(StoreWaits(busy.message))
             await asyncio.sleep(self._task.beat)
+
+    def _drop_cancelled(self, cancelled: set[Claim]) -> None:
+        """Drop the calls that a person cancelled; a probe is let be, since the gate waits for what it gives."""
+        if not cancelled or self._judge.gate.closed:
+            return
+        self._ready = deque(job for job in self._ready if (job.row, job.epoch) not in cancelled)
+        for call, job in self._calls.items():
+            if (job.row, job.epoch) in cancelled:
+                call.cancel()
+        for row, _ in cancelled:
+            self._quota.open.pop(row, None)
+        self.notice()
 
 
 def _as_if_never_claimed(job: Job) -> Settlement:

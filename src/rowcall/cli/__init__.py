@@ -13,12 +13,18 @@ from rowcall.errors import Exit, RowcallError
 
 VERBS = {
     "init": ("rowcall.cli.begin:init", "Write a config to start from."),
+    "check": ("rowcall.cli.check:check", "All that can be found wrong beforehand; nothing is sent."),
     "run": ("rowcall.cli.run:run", "Start, or go on: call the API for every record that is not done."),
     "status": ("rowcall.cli.look:status", "How a batch job stands, from any terminal."),
     "errors": ("rowcall.cli.look:errors", "Failures by reason, with what to do about them."),
-    "show": ("rowcall.cli.look:show", "One record: what was sent, every try, the answer."),
+    "show": ("rowcall.cli.look:show", "One record: its input, its request, every try, its answer."),
     "retry": ("rowcall.cli.change:retry", "Set records back to pending."),
+    "cancel": ("rowcall.cli.change:cancel", "Take records out of the work."),
+    "rollback": ("rowcall.cli.change:rollback", "Let the answers of a batch no longer count."),
     "export": ("rowcall.cli.files:export", "Write the input with its answers."),
+    "verify": ("rowcall.cli.verify:verify", "Whether input, store and export belong together."),
+    "backup": ("rowcall.cli.keep:backup", "A snapshot of the store, also during a run."),
+    "prune": ("rowcall.cli.keep:prune", "Drop the stored input of done records."),
     "mock": ("rowcall.cli.mock:mock", "A fake API on a port."),
 }
 """Where each verb stands, and its line in the help; read without importing it."""

@@ -1,19 +1,26 @@
-"""Verbs that change jobs: retry."""
+"""Verbs that change jobs: retry, cancel, rollback."""
 
 from __future__ import annotations
 
 import asyncio
-import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
-from rowcall.cli.common import only_kind, store_options, store_path
+from rowcall.cli.common import F, confirmed, only_kind, require_batch, store_options, store_path
 from rowcall.errors import RowcallError
 from rowcall.job import Status
 from rowcall.progress import clean
-from rowcall.store.base import Selected, Selection
+from rowcall.store.base import RolledBack, Selected, Selection
 from rowcall.store.sqlite import SQLiteReader, SQLiteStore
+
+
+def _change_options(verb: F) -> F:
+    verb = click.option("--yes", is_flag=True, help="Ask nothing.")(verb)
+    verb = click.option("--dry-run", is_flag=True, help="Show the selection, change nothing.")(verb)
+    return store_options(verb)
 
 
 @click.command(epilog="Example: rowcall retry http_500 --dry-run; rowcall retry --all-failed")
@@ -21,9 +28,7 @@ from rowcall.store.sqlite import SQLiteReader, SQLiteStore
 @click.option("--all-failed", is_flag=True, help="Every failed record.")
 @click.option("--done", is_flag=True, help="Done records too: they are called, and paid, again.")
 @click.option("--batch", metavar="B", help="Only records of that batch.")
-@click.option("--dry-run", is_flag=True, help="Show the selection, change nothing.")
-@click.option("--yes", is_flag=True, help="Ask nothing.")
-@store_options
+@_change_options
 def retry(
     reasons_or_keys: tuple[str, ...],
     all_failed: bool,
@@ -40,27 +45,120 @@ def retry(
         raise RowcallError("nothing selected", remedy="name reasons or keys, or --all-failed, or --batch B")
     statuses = (Status.FAILED, Status.CANCELLED) + ((Status.DONE,) if done else ())
     selection = Selection(reasons_or_keys, (Status.FAILED,) if all_failed and not done else statuses, batch)
-    path, kind = store_path(config, store)
-    asyncio.run(_retry(path, name or kind, selection, ask=not yes and sys.stdin.isatty(), dry_run=dry_run))
+    asyncio.run(_change(_RETRY, _Place(config, store, name), selection, yes=yes, dry_run=dry_run))
 
 
-async def _retry(path: Path, wanted: str | None, selection: Selection, *, ask: bool, dry_run: bool) -> None:
+@click.command(epilog="Example: rowcall cancel --pending --dry-run; rowcall cancel 4_12 --yes")
+@click.argument("reasons_or_keys", nargs=-1, metavar="[REASON|KEY ...]")
+@click.option("--batch", metavar="B", help="Only records of that batch.")
+@click.option("--pending", is_flag=True, help="Only pending records, all of them where nothing else is named.")
+@_change_options
+def cancel(
+    reasons_or_keys: tuple[str, ...],
+    batch: str | None,
+    pending: bool,
+    dry_run: bool,
+    yes: bool,
+    config: Path,
+    store: Path | None,
+    name: str | None,
+) -> None:
+    """Take records that are not done out of the work; `rowcall retry` brings them back.
+
+    The calls of running ones are dropped at the next sign of life of their run, within 5 s.
+    """
+    if not (reasons_or_keys or batch or pending):
+        raise RowcallError("nothing selected", remedy="name keys, or --pending, or --batch B")
+    statuses = (Status.PENDING,) if pending else (Status.PENDING, Status.RUNNING)
+    selection = Selection(reasons_or_keys, statuses, batch)
+    asyncio.run(_change(_CANCEL, _Place(config, store, name), selection, yes=yes, dry_run=dry_run))
+
+
+@click.command(epilog="Example: rowcall rollback --batch new-prompt --dry-run")
+@click.option("--batch", metavar="B", required=True, help="The batch whose answers no longer count.")
+@_change_options
+def rollback(batch: str, dry_run: bool, yes: bool, config: Path, store: Path | None, name: str | None) -> None:
+    """Let the answers of a batch no longer count: the previous ones do, or the records are pending again."""
+    asyncio.run(_rollback(_Place(config, store, name), batch, yes=yes, dry_run=dry_run))
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a person says that the jobs are."""
+
+    config: Path
+    store: Path | None
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Verb:
+    """A verb over a selection: the question, what it does, what is said afterwards."""
+
+    question: str
+    act: Callable[[SQLiteStore, str, Selection], Awaitable[int]]
+    said: str
+
+
+_RETRY = _Verb("Set them back?", SQLiteStore.retry, "{:,} records are pending again; rowcall run calls them")
+_CANCEL = _Verb("Cancel them?", SQLiteStore.cancel, "{:,} records are cancelled; rowcall retry brings them back")
+
+
+async def _change(verb: _Verb, place: _Place, selection: Selection, *, yes: bool, dry_run: bool) -> None:
+    path, named = store_path(place.config, place.store)
     async with await SQLiteReader.open(path) as reader:
-        kind = only_kind(await reader.kinds(), wanted, path)
+        kind = only_kind(await reader.kinds(), place.name or named, path)
+        if selection.batch is not None:
+            await require_batch(reader, kind, selection.batch)
         selected = await reader.select(kind, selection)
+    _require_match(selected)
     click.echo(_selected_text(selected), err=True)
-    if dry_run or not selected.count or (ask and not click.confirm("Set them back?", err=True)):
+    if dry_run or not selected.count or not confirmed(verb.question, yes=yes):
         return
     async with await SQLiteStore.open(path) as store:
-        number = await store.retry(kind, selection)
-    click.echo(f"{number:,} records are pending again; rowcall run calls them", err=True)
+        number = await verb.act(store, kind, selection)
+    click.echo(verb.said.format(number), err=True)
+
+
+async def _rollback(place: _Place, batch: str, *, yes: bool, dry_run: bool) -> None:
+    path, named = store_path(place.config, place.store)
+    async with await SQLiteReader.open(path) as reader:
+        kind = only_kind(await reader.kinds(), place.name or named, path)
+        await require_batch(reader, kind, batch)
+        selected = await reader.batch_answers(kind, batch)
+    click.echo(_rolled_text(selected), err=True)
+    if dry_run or not selected.count or not confirmed("Roll them back?", yes=yes):
+        return
+    async with await SQLiteStore.open(path) as store:
+        rolled = await store.rollback(kind, batch)
+    click.echo(
+        f"{rolled.restored:,} records have their previous answer, {rolled.pending:,} are pending again", err=True
+    )
+
+
+def _require_match(selected: Selected) -> None:
+    if selected.unmatched and not selected.count:
+        words = ", ".join(map(clean, selected.unmatched))
+        remedy = "keys are written as in the input; rowcall errors names the reasons"
+        raise RowcallError(f"no record has the key or the reason {words}", remedy=remedy)
 
 
 def _selected_text(selected: Selected) -> str:
     parts = ", ".join(f"{number:,} {status}" for status, number in selected.by_status.items() if number)
-    text = f"selected: {parts or 'nothing'}"
-    if selected.sample:
-        text += f" ({', '.join(map(clean, selected.sample))}{', ...' if selected.count > len(selected.sample) else ''})"
+    text = f"selected: {parts or 'nothing'}{_sample_text(selected.sample, selected.count)}"
     if selected.unmatched:
         text += f"\nmatches nothing: {', '.join(map(clean, selected.unmatched))}"
     return text
+
+
+def _rolled_text(rolled: RolledBack) -> str:
+    sample = _sample_text(rolled.sample, rolled.count)
+    return (
+        f"selected: {rolled.count:,} records are done with an answer of this batch{sample}\n"
+        f"  {rolled.restored:,} have a previous answer, {rolled.pending:,} do not and would be pending"
+    )
+
+
+def _sample_text(sample: tuple[str, ...], count: int) -> str:
+    more = ", ..." if count > len(sample) else ""
+    return f" ({', '.join(map(clean, sample))}{more})" if sample else ""

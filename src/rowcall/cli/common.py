@@ -1,4 +1,4 @@
-"""What several verbs share: finding the config or the store, and printing."""
+"""What several verbs share: finding the config or the store, the flags of a run, and printing."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any, TypeVar
 import click
 
 from rowcall.errors import RowcallError
+from rowcall.store.base import Reader
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 config_argument = click.argument("config", type=click.Path(path_type=Path), default=Path("config.toml"), required=False)
 
 
-def store_options(verb: F) -> F:
-    """``CONFIG``-less verbs find the store by ``--config`` or ``--store``, and the kind by ``--name``."""
-    verb = click.option("--name", metavar="KIND", help="The batch job, where the store holds several.")(verb)
+def file_options(verb: F) -> F:
+    """``CONFIG``-less verbs find the store by ``--config`` or ``--store``."""
     verb = click.option("--store", type=click.Path(path_type=Path), metavar="FILE", help="The store itself.")(verb)
     return click.option(
         "--config",
@@ -29,7 +29,28 @@ def store_options(verb: F) -> F:
     )(verb)
 
 
-json_option = click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
+def store_options(verb: F) -> F:
+    """As ``file_options``, and the kind by ``--name``."""
+    named = click.option("--name", metavar="KIND", help="The batch job, where the store holds several.")
+    return file_options(named(verb))
+
+
+json_option = click.option("--json", "as_json", envvar="ROWCALL_JSON", is_flag=True, help="JSON on stdout.")
+
+SETTING_FLAGS = {"pace.concurrency": "concurrency", "pace.requests": "rate"}
+"""Settings that a flag goes before, by the flag's name."""
+
+
+def setting_options(verb: F) -> F:
+    """The flags of a run that go before settings of the file."""
+    verb = click.option("--rate", metavar="RATE", help="Most calls in a time, such as 500/min.")(verb)
+    return click.option("-c", "--concurrency", type=click.IntRange(1), help="Most calls in flight.")(verb)
+
+
+def overrides(flags: dict[str, Any]) -> dict[str, Any]:
+    """The settings that flags were given for, as ``config.load`` takes them."""
+    named = {setting: flags[flag] for setting, flag in SETTING_FLAGS.items()}
+    return {setting: value for setting, value in named.items() if value is not None}
 
 
 def store_path(config: Path, store: Path | None) -> tuple[Path, str | None]:
@@ -57,6 +78,25 @@ def only_kind(kinds: list[str], wanted: str | None, path: Path) -> str:
     if not kinds:
         raise RowcallError(f"{path}: holds no batch job yet", remedy="rowcall run starts one")
     raise RowcallError(f"{path}: holds several batch jobs", remedy=f"--name one of: {', '.join(kinds)}")
+
+
+async def require_batch(reader: Reader, kind: str, batch: str) -> None:
+    """Refuse a batch that the store does not know.
+
+    Raises:
+        RowcallError: names those that it does.
+    """
+    known = await reader.batches(kind)
+    if batch not in known:
+        shown = ", ".join(known[:20]) + (", ..." if len(known) > 20 else "")
+        raise RowcallError(f"{kind}: there is no batch {batch!r}", remedy=f"there are: {shown or 'none yet'}")
+
+
+def confirmed(question: str, *, yes: bool) -> bool:
+    """Whether a person agrees; nobody is asked with ``--yes``, nor where nobody can answer."""
+    import sys
+
+    return yes or not sys.stdin.isatty() or click.confirm(question, err=True)
 
 
 def print_json(value: Any) -> None:

@@ -10,6 +10,7 @@ import click
 
 from rowcall.cli.common import json_option, only_kind, print_json, store_options, store_path
 from rowcall.cli.hints import hint_for
+from rowcall.cli.sending import Preview, Shown
 from rowcall.errors import RowcallError
 from rowcall.progress import clean, short_time
 from rowcall.store.base import JobRow, Reader, Try
@@ -67,17 +68,21 @@ def errors(config: Path, store: Path | None, name: str | None, as_json: bool) ->
         click.echo("nothing has failed", err=True)
 
 
-@click.command(epilog="Example: rowcall show 4_12")
+@click.command(epilog="Example: rowcall show 4_12; rowcall show 4_12 --curl | sh")
 @click.argument("key")
+@click.option("--curl", is_flag=True, help="Its request as a command, with $NAME in the place of a secret.")
 @store_options
 @json_option
-def show(key: str, config: Path, store: Path | None, name: str | None, as_json: bool) -> None:
-    """One record: its payload, every try, its answer."""
+def show(key: str, curl: bool, config: Path, store: Path | None, name: str | None, as_json: bool) -> None:
+    """One record: its payload, its request as it would be sent now, every try, its answer."""
     record = asyncio.run(_record(key, config, store, name))
-    if as_json:
-        print_json(record)
+    request = _request(record, config, store)
+    if curl:
+        click.echo(_shown(request).curl)
+    elif as_json:
+        print_json(record | {"request": request.as_json() if isinstance(request, Shown) else None})
     else:
-        click.echo(_record_text(record))
+        click.echo(_record_text(record, request))
 
 
 async def _record(key: str, config: Path, store: Path | None, name: str | None) -> dict[str, Any]:
@@ -88,6 +93,28 @@ async def _record(key: str, config: Path, store: Path | None, name: str | None) 
         if job is None:
             raise RowcallError(f"{path}: no record with the key {key!r}", remedy="keys are written as in the input")
         return await _story(reader, job)
+
+
+def _request(record: dict[str, Any], config: Path, store: Path | None) -> Shown | RowcallError:
+    """The record's request, or why there is none."""
+    if store is not None:
+        return RowcallError(
+            "no config was named, and the store holds no requests", remedy="--config instead of --store"
+        )
+    if record["payload"] is None:
+        return RowcallError("its stored input was pruned", remedy="rowcall run reads it from the input again")
+    from rowcall.config import load
+
+    try:
+        return Preview(load(config)).show(record["key"], record["payload"])
+    except RowcallError as error:
+        return error
+
+
+def _shown(request: Shown | RowcallError) -> Shown:
+    if isinstance(request, RowcallError):
+        raise request
+    return request
 
 
 async def _story(reader: Reader, job: JobRow) -> dict[str, Any]:
@@ -120,18 +147,33 @@ def _try(t: Try) -> dict[str, Any]:
     }
 
 
-def _record_text(record: dict[str, Any]) -> str:
-    from rowcall import values
-
+def _record_text(record: dict[str, Any], request: Shown | RowcallError) -> str:
     lines = [
         f"{clean(record['key'])}: {record['status']}, {record['attempts']} attempts, batch {clean(record['batch'])}"
     ]
-    lines += [f"{name}: {clean(str(value))}" for name, value in (record["payload"] or {}).items()]
+    lines += [f"{clean(name)}: {clean(_text(value))}" for name, value in (record["payload"] or {}).items()]
+    lines += _request_lines(request)
     for t in record["tries"]:
         paid = "charged" if t["charged"] else "not charged"
-        lines.append(f"try {t['at']}: {t['reason']} ({paid}): {clean(t['message'])}")
+        lines.append(f"try {t['at']}: {clean(t['reason'])} ({paid}): {clean(t['message'])}")
     if record["status"] == "done":
-        lines.append(f"answer: {clean(values.dumps(record['result']).decode())}")
+        lines.append(f"answer: {clean(_text(record['result']))}")
     if record["reason"]:
-        lines.append(f"failed: {record['reason']}: {clean(record['error'] or '')}\n    {hint_for(record['reason'])}")
+        lines.append(
+            f"failed: {clean(record['reason'])}: {clean(record['error'] or '')}\n    {hint_for(record['reason'])}"
+        )
     return "\n  ".join(lines)
+
+
+def _text(value: Any) -> str:
+    """Text as it is, other values as JSON."""
+    from rowcall import values
+
+    return value if isinstance(value, str) else values.dumps(value).decode()
+
+
+def _request_lines(request: Shown | RowcallError) -> list[str]:
+    if isinstance(request, RowcallError):
+        return [f"no request: {clean(request.message)}"]
+    first, *rest = request.lines()
+    return [f"request now: {first}", *(f"  {line}" for line in rest)]

@@ -25,7 +25,7 @@ from rowcall.store.base import RequestStanding
 @config_argument
 @setting_options
 @click.option("-n", "--limit", type=click.IntRange(1), metavar="N", help="At most N records this time.")
-@click.option("--all", "left_behind", is_flag=True, help="Also pending records that are no longer in the input.")
+@click.option("--all", is_flag=True, help="Also pending records that are no longer in the input.")
 @click.option("--batch", metavar="NAME", help="Label for the records that come in with this run.")
 @click.option(
     "--if-changed",
@@ -34,7 +34,7 @@ from rowcall.store.base import RequestStanding
 )
 @click.option("--retry-failed", is_flag=True, help="Failed records are tried again.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Export there.")
-@click.option("--json", "as_json", is_flag=True, help="A summary as JSON on stdout at the end.")
+@click.option("--json", is_flag=True, help="A summary as JSON on stdout at the end.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")
 @click.option("--no-progress", is_flag=True, help="No line that is redrawn.")
 @click.option("--yes", is_flag=True, help="Ask nothing.")
@@ -64,7 +64,7 @@ async def _run(config: Config, flags: dict[str, Any]) -> int:
     finally:
         await progress.close()
     progress.say(finish_text(report, config.file))
-    if flags["as_json"]:
+    if flags["json"]:
         await _print_summary(config)
     return exit_code(report)
 
@@ -78,7 +78,7 @@ def _options(flags: dict[str, Any], progress: Progress) -> Options:
         ask=_asker(progress) if asks else None,
         retry_failed=flags["retry_failed"],
         output=flags["output"],
-        left_behind=flags["left_behind"],
+        left_behind=flags["all"],
     )
 
 

@@ -1,6 +1,7 @@
 """The config file: one model per table, references to secrets and files, every fault with its line."""
 
 from rowcall.config.dotenv import environment
+from rowcall.config.following import Reference
 from rowcall.config.lines import KeyPath, key_lines
 from rowcall.config.loading import load
 from rowcall.config.model import Config
@@ -31,6 +32,7 @@ __all__ = [
     "OutputTable",
     "PaceTable",
     "Rate",
+    "Reference",
     "RequestTable",
     "ResponseTable",
     "RetryTable",

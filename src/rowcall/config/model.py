@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,8 +13,9 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, PrivateAttr
 
 from rowcall.config.dotenv import environment
+from rowcall.config.following import Reference
 from rowcall.config.lines import KeyPath, dotted
-from rowcall.config.references import Fingerprinter, Resolver
+from rowcall.config.references import Fingerprinter, Masker, Resolver
 from rowcall.config.rules import EXPORT_SUFFIXES, Tree, table_in
 from rowcall.config.tables import (
     ApiTable,
@@ -50,18 +51,28 @@ class Origin:
 
     def where(self, path: KeyPath) -> str:
         """``config.toml:12`` for a key or the nearest table around it; who set it, where that was not the file."""
-        if self._by_override(path):
+        if self.overrides(path):
             return f"{dotted(path)} (by flag or variable)"
         line = self.line(path)
         return f"{self.file}:{line}" if line else str(self.file)
 
     def line(self, path: KeyPath) -> int:
         """The line of a key or of the nearest table around it; 0 where there is none, and for overrides."""
-        if self._by_override(path):
+        if self.overrides(path):
             return 0
         return next((self.lines[path[:n]] for n in range(len(path), 0, -1) if path[:n] in self.lines), 0)
 
-    def _by_override(self, path: KeyPath) -> bool:
+    def has(self, path: KeyPath) -> bool:
+        """Whether the file says something there."""
+        node: Any = self.written
+        for part in path:
+            if not isinstance(node, dict) or part not in node:
+                return False
+            node = node[part]
+        return True
+
+    def overrides(self, path: KeyPath) -> bool:
+        """Whether a flag or a variable says it."""
         return any(path[: len(key)] == key for key in self.overridden)
 
 
@@ -168,7 +179,26 @@ class Config(Table):
             ConfigError: every reference that leads nowhere.
         """
         variables = environment(self.folder / ".env", os.environ) if environ is None else environ
-        resolver = Resolver(self.folder, variables, self.where)
+        return self._resolved(Resolver(self.folder, variables, self.where))
+
+    def masked(self, stand_in: Callable[[Reference], str]) -> Config:
+        """As ``resolve``, with a stand-in for every secret: no variable is read, no command runs.
+
+        Args:
+            stand_in: what stands for the secret behind a reference; fit for a header, and never twice the same.
+
+        Raises:
+            ConfigError: files that cannot be read, but for those that hold secrets.
+        """
+        return self._resolved(Masker(self.folder, stand_in, self.where))
+
+    def source_of(self, path: KeyPath) -> str:
+        """Where a setting comes from: ``config.toml:12``, ``flag or variable``, ``default``."""
+        if self._origin.overrides(path):
+            return "flag or variable"
+        return self.where(path) if self._origin.has(path) else "default"
+
+    def _resolved(self, resolver: Resolver) -> Config:
         tables = {
             "api": self._resolved_api(resolver),
             "request": self._resolved_request(resolver),

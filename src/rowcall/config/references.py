@@ -170,3 +170,24 @@ class Resolver(_Walker):
         if reference.kind == "file":
             return text_of(reference, self._folder)
         return output(reference, self._folder, self._environ)
+
+
+class Masker(Resolver):
+    """Replaces secrets by stand-ins, which show where they would go, and other references by what they refer to."""
+
+    def __init__(self, folder: Path, stand_in: Callable[[Reference], str], where: Where) -> None:
+        super().__init__(folder, {}, where)
+        self._stand_in = stand_in
+
+    def secret(self, node: Any, path: KeyPath) -> Any:
+        """A stand-in for a reference of any kind."""
+        if not is_reference(node):
+            return self.tree(node, path)
+        [(kind, name)] = node.items()
+        return self._masked(Reference(kind, name, path))
+
+    def _replace(self, reference: Reference) -> Any:
+        return super()._replace(reference) if reference.kind == "file" else self._masked(reference)
+
+    def _masked(self, reference: Reference) -> Secret:
+        return Secret(reference.name, self._stand_in(reference))

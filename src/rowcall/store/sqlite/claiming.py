@@ -39,7 +39,7 @@ _NEXT = """
     ) ORDER BY run_after IS NULL, run_after, rowid LIMIT :limit
 """
 _AMONG = """
-    SELECT rowid FROM jobs
+    SELECT rowid FROM jobs NOT INDEXED
     WHERE rowid IN (SELECT value FROM json_each(:only)) AND status = 'pending' AND kind = :kind
     AND (pass = :pass OR pass IS NULL) AND (run_after IS NULL OR run_after <= :due) AND crashes < :crashes
     ORDER BY run_after IS NULL, run_after, rowid LIMIT :limit

@@ -13,7 +13,7 @@ CHOSEN = "CREATE TEMP TABLE chosen (row INTEGER PRIMARY KEY)"
 _CHOOSE = "INSERT INTO chosen "
 _SUPERSEDE = """
     UPDATE results SET superseded = 1
-    WHERE job IN (SELECT row FROM chosen JOIN jobs ON jobs.rowid = row WHERE status = 'done')
+    WHERE job IN (SELECT row FROM chosen CROSS JOIN jobs ON jobs.rowid = row WHERE status = 'done')
     AND (request, input_hash) = (SELECT request, input_hash FROM jobs WHERE rowid = job)
 """
 _RETRY = """

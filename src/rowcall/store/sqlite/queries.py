@@ -92,7 +92,9 @@ _DONE = """
 """
 
 _RUNNING = """
-    SELECT EXISTS (SELECT 1 FROM jobs WHERE status = 'running' AND kind = ? AND (pass = ? OR pass IS NULL))
+    SELECT EXISTS (
+        SELECT 1 FROM jobs INDEXED BY jobs_running
+        WHERE status = 'running' AND kind = ? AND (pass = ? OR pass IS NULL))
 """
 _NEVER_CALLED = """
     SELECT 1 FROM jobs

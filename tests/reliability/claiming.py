@@ -1,0 +1,34 @@
+"""A process that claims from a store until its pass is over, and settles what it claimed.
+
+    python claiming.py STORE LIMIT
+
+Once it has its session it says ``begun`` and waits for a line; each claim is then said as ``row epoch``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+from rowcall.outcome import Action, Settlement, Success
+from rowcall.store.sqlite import SQLiteStore
+
+
+async def main(path, limit):
+    async with await SQLiteStore.open(Path(path), durability="normal") as store:
+        session = await store.begin_session()
+        run = await store.begin_run(session, "k", {})
+        print("begun", flush=True)
+        sys.stdin.readline()
+        jobs = []
+        while jobs or not (await store.left("k", run.pass_)).nothing:
+            await store.settle([Settlement(job, Action.DONE, outcome=Success(job.key)) for job in jobs])
+            jobs = await store.claim(session, "k", run.pass_, int(limit))
+            sys.stdout.writelines(f"{job.row} {job.epoch}\n" for job in jobs)
+        await store.end_run(run, "done", {})
+        await store.end_session(session)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))
