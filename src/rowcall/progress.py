@@ -7,10 +7,12 @@ import shutil
 from collections import deque
 from contextlib import suppress
 from time import monotonic
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from rowcall.events import Event, GateClosed, GateOpened, Resting, Stopping, StoreWaits
-from rowcall.pipeline import Pipeline
+
+if TYPE_CHECKING:  # verbs that only look need no wire
+    from rowcall.pipeline import Pipeline
 
 REDRAW = 0.25
 """Seconds between two redraws on a terminal."""
@@ -26,7 +28,9 @@ def clean(text: str) -> str:
 
 
 def short_time(seconds: float) -> str:
-    """``8m12s``, ``1h05m``, ``40s``."""
+    """``8m12s``, ``1h05m``, ``40s``, ``0.4s``."""
+    if seconds < 9.95 and seconds % 1:
+        return f"{seconds:.1f}s"
     whole = round(seconds)
     if whole < 60:
         return f"{whole}s"

@@ -26,6 +26,8 @@ AT_LEAST = 0.01
 """Seconds before a store that had nothing due is asked again."""
 LOOK_AGAIN = 1.0
 """Seconds after which an empty store is looked at again: another process may have put something in."""
+SURE_FOR = 12
+"""Beats for which a claim is surely this process's own; after a longer stop others may have taken it over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +148,7 @@ class Worker:
         self._calls: dict[asyncio.Task[None], Job] = {}
         self._lone: asyncio.Task[None] | None = None
         self._dry_until = 0.0
+        self._sure_at = monotonic()
         self._wake = asyncio.Event()
         self._ending: Ending | None = None
         self._group = asyncio.TaskGroup()
@@ -212,10 +215,12 @@ class Worker:
         return self._quota.most(min(want, self._rate.places(now, AHEAD, slots * 2) - len(self._ready)))
 
     async def _claim(self) -> bool:
-        want = self._demand(monotonic())
+        began = monotonic()
+        want = self._demand(began)
         if want <= 0 or self._quota.reached:
             return False
         jobs = await self._take(want)
+        self._sure_at = began if jobs else self._sure_at
         for job in jobs:
             self._quota.begin(job)
         self._ready.extend(jobs)
@@ -238,6 +243,8 @@ class Worker:
 
     async def _look_ahead(self) -> None:
         """Nothing more can be claimed now: find out when that changes."""
+        if not self._calls:
+            await self._settler.flush()
         if self._quota.full:
             due_in: float | None = self._quota.due_in(monotonic())
         else:
@@ -248,6 +255,7 @@ class Worker:
 
     def _start(self) -> None:
         """Start what is ready and may leave."""
+        self._doubt()
         now = monotonic()
         while self._ready and self._may_start(now):
             job = self._ready.popleft()
@@ -278,6 +286,8 @@ class Worker:
         self._calls.pop(call, None)
         if call is self._lone:
             self._lone = None
+        if not self._calls:
+            self._dry_until = 0.0  # a suspect, which runs alone, may be claimed now
         self._start()
         self._wake.set()
 
@@ -309,6 +319,11 @@ class Worker:
             self._give_back_ready()
             cause = next((s.outcome.message for s in ruling.settlements if isinstance(s.outcome, Failure)), "")
             self._emit(Resting(self._rate.resting_until - now, cause))
+
+    def _doubt(self) -> None:
+        """After a stop of the process, or a store that was held for so long, what was claimed may be another's."""
+        if monotonic() > self._sure_at + SURE_FOR * self._task.beat:
+            self._give_back_ready()
 
     def _give_back_ready(self) -> None:
         """What has not been sent is put back."""
@@ -367,9 +382,12 @@ class Worker:
 
     async def _beat(self) -> None:
         while True:
+            self._doubt()
+            began = monotonic()
             try:
                 held = [*self._ready, *self._calls.values()]
                 cancelled = await self._store.beat(self._task.session, [(job.row, job.epoch) for job in held])
+                self._sure_at = began
                 self._drop_cancelled(set(cancelled))
                 if await self._store.reap():
                     self.notice()

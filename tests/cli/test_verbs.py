@@ -74,7 +74,7 @@ async def test_retry_without_a_selection_is_a_mistake(finished):
 
 
 async def test_export_to_stdout(finished):
-    """``export -o - --format jsonl --only done`` writes the done rows, numbers and text as they were, and nothing else."""
+    """``export -o - --format jsonl --only done`` writes the done rows and nothing else."""
     ran = await finished.run("export", "-o", "-", "--format", "jsonl", "--only", "done")
     rows = [json.loads(line) for line in ran.out.splitlines()]
     assert [row["id"] for row in rows] == [f"k{n}" for n in range(10) if n != 3]

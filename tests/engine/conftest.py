@@ -88,7 +88,7 @@ async def store(tmp_path):
 
 @pytest.fixture
 async def engine(api, store):
-    """Makes engines over one store; ``await engine(20)`` has 20 records to do."""
+    """One store, one API, and what makes an engine with so many records over them."""
     clients = []
 
     async def make(records, *, concurrency=10, limit=None, policy=None, **assignment):

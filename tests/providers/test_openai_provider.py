@@ -190,3 +190,22 @@ def test_nothing_raises_whatever_the_document(reader, status, text):
     """Whatever a reply holds, it gives an outcome."""
     outcome = reader.read(Reply(status, {}, text.encode("utf-8", "surrogatepass"), 0.1))
     assert isinstance(outcome, Success | Failure)
+
+
+def test_embeddings_give_the_vector_and_its_usage():
+    """At ``/embeddings`` the answer is the vector, and the tokens of the prompt are counted."""
+    provider = make_provider("openai", path="/embeddings", body={"model": "m", "input": "{{ row.text }}"})
+    request = provider.build({"text": "hello"}, Call("k"))
+    assert str(request.url) == "https://api.openai.com/v1/embeddings"
+    assert json.loads(request.content) == {"model": "m", "input": "hello"}
+    document = {"data": [{"index": 0, "embedding": [0.5, -0.5]}], "usage": {"prompt_tokens": 7, "total_tokens": 7}}
+    outcome = provider.read(Reply(200, {}, json.dumps(document).encode(), 0.1))
+    assert outcome.value == [0.5, -0.5]
+    assert (outcome.usage.input, outcome.usage.output) == (7, 0)
+
+
+@pytest.mark.parametrize("document", [{"data": []}, {"data": [{}]}, {}, [], {"error": {"message": "no"}}])
+def test_embeddings_without_a_vector_are_no_answer(document):
+    """A 200 of embeddings without a vector is a failure, whatever it holds."""
+    provider = make_provider("openai", path="/embeddings", body={"model": "m", "input": "x"})
+    assert isinstance(provider.read(Reply(200, {}, json.dumps(document).encode(), 0.1)), Failure)

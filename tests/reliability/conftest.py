@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "cli"))  # project.py, which the tests of the verbs share
+sys.path.insert(0, str(Path(__file__).parents[1] / "cli"))  # project.py, which the tests of the verbs use too
 
-from project import Project
+from rig import Rig
 
 from rowcall.mock import MockAPI
 
@@ -24,7 +24,7 @@ async def api():
 
 @pytest.fixture
 def project(tmp_path, api):
-    return Project(tmp_path, api)
+    return Rig(tmp_path, api)
 
 
 @pytest.fixture

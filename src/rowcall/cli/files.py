@@ -18,7 +18,13 @@ from rowcall.pipeline import Pipeline
 @click.command(epilog="Example: rowcall export -o - --format jsonl --only failed | head")
 @config_argument
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Where to; - is stdout.")
-@click.option("--format", "format_", type=click.Choice(["csv", "tsv", "jsonl"]), help="Left out: by the file's suffix.")
+@click.option(
+    "--format",
+    "format_",
+    envvar="ROWCALL_FORMAT",
+    type=click.Choice(["csv", "tsv", "jsonl"]),
+    help="Left out: by the file's suffix.",
+)
 @click.option("--only", type=click.Choice(["done", "failed", "pending"]), help="Only records with that status.")
 def export(config: Path, output: Path | None, format_: FormatName | None, only: str | None) -> None:
     """Write the input with its answers: every column as it was, in its order, the new columns beside it."""

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from rowcall.cli.common import json_option, only_kind, print_json, store_options, store_path
 from rowcall.cli.hints import hint_for
-from rowcall.cli.sending import Preview, Shown
 from rowcall.errors import RowcallError
 from rowcall.progress import clean, short_time
 from rowcall.store.base import JobRow, Reader, Try
 from rowcall.store.sqlite import SQLiteReader
 from rowcall.summary import Summary, summarise
+
+if TYPE_CHECKING:  # it brings the whole wire along
+    from rowcall.cli.sending import Shown
 
 
 @click.command(epilog="Example: rowcall status --json | jq .done")
@@ -80,7 +82,7 @@ def show(key: str, curl: bool, config: Path, store: Path | None, name: str | Non
     if curl:
         click.echo(_shown(request).curl)
     elif as_json:
-        print_json(record | {"request": request.as_json() if isinstance(request, Shown) else None})
+        print_json(record | {"request": None if isinstance(request, RowcallError) else request.as_json()})
     else:
         click.echo(_record_text(record, request))
 
@@ -103,6 +105,7 @@ def _request(record: dict[str, Any], config: Path, store: Path | None) -> Shown 
         )
     if record["payload"] is None:
         return RowcallError("its stored input was pruned", remedy="rowcall run reads it from the input again")
+    from rowcall.cli.sending import Preview
     from rowcall.config import load
 
     try:

@@ -1,25 +1,30 @@
-"""What the mock API can be asked, and its answers: OpenAI's chat completions and a plain REST look-up.
+"""What the mock API can be asked, and its answers: OpenAI's chat completions and embeddings, and a plain REST look-up.
 
-The shapes of requests, answers and errors are those of OpenAI's API reference (``/v1/chat/completions``).
+The shapes of requests, answers and errors are those of OpenAI's API reference (``/v1/chat/completions``,
+``/v1/embeddings``).
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 import orjson
 from aiohttp import web
 
+from rowcall.mock.embedding import embedding
 from rowcall.mock.sentiment import entry, sentiment
 
 _WORDS = "/v1/words/"
 _CHAT = "/v1/chat/completions"
+_EMBEDDINGS = "/v1/embeddings"
 _SENTIMENT = "/v1/sentiment"
 _CHARACTERS_PER_TOKEN = 4
+
+Asked = dict[str, Any]
 
 
 class Question(Protocol):
@@ -36,7 +41,9 @@ class Question(Protocol):
 def read(method: str, path: str, query: Mapping[str, str], body: bytes) -> Question:
     """Understand a request; what is wrong with it becomes a question whose answer is that error."""
     if path == _CHAT:
-        return _read_chat(body) if method == "POST" else _wrong_method(method, path)
+        return _read_json(body, _fault_of_chat, _chat) if method == "POST" else _wrong_method(method, path)
+    if path == _EMBEDDINGS:
+        return _read_json(body, _fault_of_texts, _texts) if method == "POST" else _wrong_method(method, path)
     if path == _SENTIMENT:
         return _read_sentence(query) if method == "GET" else _wrong_method(method, path)
     if path.startswith(_WORDS) and len(path) > len(_WORDS):
@@ -107,6 +114,25 @@ class _Chat:
 
 
 @dataclass(frozen=True, slots=True)
+class _Texts:
+    texts: tuple[str, ...]
+    model: str
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.texts)
+
+    def answer(self, id_: str) -> web.Response:
+        data = [
+            {"object": "embedding", "index": index, "embedding": embedding(text)}
+            for index, text in enumerate(self.texts)
+        ]
+        tokens = sum(_tokens(len(text)) for text in self.texts)
+        usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+        return json_response(200, {"object": "list", "data": data, "model": self.model, "usage": usage})
+
+
+@dataclass(frozen=True, slots=True)
 class _Word:
     text: str
 
@@ -142,17 +168,19 @@ def _read_sentence(query: Mapping[str, str]) -> Question:
     return _Wrong(400, "Missing required parameter: 'text'.", param="text") if text is None else _Sentence(text)
 
 
-def _read_chat(body: bytes) -> Question:
+def _read_json(
+    body: bytes, fault_of: Callable[[Asked], Question | None], make: Callable[[Asked], Question]
+) -> Question:
     try:
         asked = orjson.loads(body)
     except ValueError:
         return _Wrong(400, "We could not parse the JSON body of your request.", code="invalid_json")
     if not isinstance(asked, dict):
         return _Wrong(400, "The body of your request must be a JSON object.", code="invalid_json")
-    return _fault_of(asked) or _chat(asked)
+    return fault_of(asked) or make(asked)
 
 
-def _chat(asked: dict[str, Any]) -> Question:
+def _chat(asked: Asked) -> Question:
     texts = [(message["role"], _text(message.get("content"))) for message in asked["messages"]]
     return _Chat(
         text=next((text for role, text in reversed(texts) if role == "user"), ""),
@@ -162,7 +190,7 @@ def _chat(asked: dict[str, Any]) -> Question:
     )
 
 
-def _fault_of(asked: dict[str, Any]) -> Question | None:
+def _fault_of_chat(asked: Asked) -> Question | None:
     messages, limit = asked.get("messages"), _limit(asked)
     if not isinstance(asked.get("model"), str) or not asked["model"]:
         return _invalid("model", "a model's name")
@@ -171,6 +199,22 @@ def _fault_of(asked: dict[str, Any]) -> Question | None:
     if limit is not None and (not isinstance(limit, int) or limit < 1):
         return _invalid("max_tokens", "a whole number of at least 1")
     return next((fault for at, message in enumerate(messages) if (fault := _message_fault(at, message))), None)
+
+
+def _texts(asked: Asked) -> Question:
+    texts = asked["input"]
+    return _Texts((texts,) if isinstance(texts, str) else tuple(texts), asked["model"])
+
+
+def _fault_of_texts(asked: Asked) -> Question | None:
+    texts = asked.get("input")
+    if not isinstance(asked.get("model"), str) or not asked["model"]:
+        return _invalid("model", "a model's name")
+    if isinstance(texts, str) and texts:
+        return None
+    if isinstance(texts, list) and texts and all(isinstance(text, str) and text for text in texts):
+        return None
+    return _invalid("input", "a text, or a list of texts, none of them empty")
 
 
 def _message_fault(at: int, message: Any) -> Question | None:
@@ -191,7 +235,7 @@ def _wrong_method(method: str, path: str) -> Question:
     return _Wrong(405, f"Not allowed to {method} on {path}.", code="method_not_supported")
 
 
-def _limit(asked: dict[str, Any]) -> Any:
+def _limit(asked: Asked) -> Any:
     """The most tokens of an answer; ``max_tokens`` is the older name."""
     return asked.get("max_completion_tokens", asked.get("max_tokens"))
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Callable
 from typing import Any
 
 from rowcall.errors import ConfigError, Problem
 from rowcall.providers.base import Call, Provider, Request
 from rowcall.providers.failures import REASONS, classify
-from rowcall.providers.http import HTTP, HttpProvider
-from rowcall.providers.openai import MOCK, OPENAI
+from rowcall.providers.http import HTTP, HttpProvider, Preset
+from rowcall.providers.openai import mock, openai
 
 __all__ = ["PRESETS", "REASONS", "Call", "HttpProvider", "Provider", "Request", "classify", "make_provider"]
 
-PRESETS = {"http": HTTP, "openai": OPENAI, "mock": MOCK}
+PRESETS: dict[str, Callable[[str | None], Preset]] = {"http": lambda path: HTTP, "openai": openai, "mock": mock}
+"""What each preset fills in, by the path that is asked."""
 
 
 def make_provider(preset: str, **keys: Any) -> Provider:
@@ -27,4 +29,4 @@ def make_provider(preset: str, **keys: Any) -> Provider:
         close = difflib.get_close_matches(preset, PRESETS, n=1)
         remedy = f"Did you mean {close[0]!r}?" if close else f"There are: {', '.join(PRESETS)}."
         raise ConfigError(Problem("api.preset", f"there is no preset {preset!r}", remedy))
-    return HttpProvider(PRESETS[preset], **keys)
+    return HttpProvider(PRESETS[preset](keys.get("path")), **keys)

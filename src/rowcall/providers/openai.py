@@ -1,16 +1,17 @@
-"""OpenAI's chat completions, which many servers speak: what its documents mean.
+"""OpenAI's chat completions and embeddings, which many servers speak: what their documents mean.
 
-Facts from https://platform.openai.com/docs/api-reference/chat and the error shapes that OpenRouter adds: an ``error``
-beside or inside ``choices`` under HTTP 200 once a model has started.
+Facts from https://platform.openai.com/docs/api-reference (chat, embeddings), and the error shapes that OpenRouter
+adds: an ``error`` beside or inside ``choices`` under HTTP 200 once a model has started.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from rowcall.outcome import Failure, Reply, Usage
 from rowcall.providers.failures import answer_failure, embedded, failure, one_line
-from rowcall.providers.http import Dialect, Preset
+from rowcall.providers.http import HTTP, Dialect, Preset
 
 
 def usage(document: Any) -> Usage:
@@ -69,6 +70,7 @@ def _count(counts: dict[str, Any], name: str) -> int:
 
 
 CHAT = Dialect(usage=usage, fault=fault, request_id=request_id, text=True)
+EMBEDDINGS = Dialect(usage=usage, fault=fault, request_id=lambda document: None)
 
 OPENAI = Preset(
     base_url="https://api.openai.com/v1",
@@ -79,11 +81,15 @@ OPENAI = Preset(
     needs_body=True,
 )
 
-MOCK = Preset(
-    method="POST",
-    path="/chat/completions",
-    extract="choices[0].message.content",
-    dialect=CHAT,
-    needs_body=True,
-)
-"""The local fake API, whose address is known only when it listens."""
+
+def openai(path: str | None) -> Preset:
+    """OpenAI's preset for what is asked at ``path``: embeddings at ``.../embeddings``, else chat."""
+    if path is None or not path.rstrip("/").endswith("/embeddings"):
+        return OPENAI
+    return replace(OPENAI, path=path, extract="data[0].embedding", dialect=EMBEDDINGS)
+
+
+def mock(path: str | None) -> Preset:
+    """The local fake API: OpenAI's shapes at OpenAI's paths, plain HTTP elsewhere; it says itself where it listens."""
+    speaks_openai = path is None or path.endswith(("/chat/completions", "/embeddings"))
+    return replace(openai(path), base_url=None) if speaks_openai else HTTP

@@ -17,7 +17,7 @@ _CANCELLED = """
 
 _BATCHES = """
     SELECT DISTINCT batch FROM jobs NOT INDEXED WHERE kind = :kind
-    UNION SELECT batch FROM results JOIN jobs ON jobs.rowid = job WHERE kind = :kind ORDER BY 1
+    UNION SELECT results.batch FROM results JOIN jobs ON jobs.rowid = job WHERE kind = :kind ORDER BY 1
 """
 
 # Jobs that are done with an answer of the batch, and the answer that counts without it.

@@ -1,0 +1,66 @@
+"""The project of tests/cli, with what faults need: a wrapper around the command, and a name server to be broken."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import struct
+import sys
+from dataclasses import dataclass, field
+
+from project import Project
+
+NAME = "api.rowcall.test"
+NAME_SERVER = "127.0.0.77"
+NXDOMAIN, SERVFAIL = 3, 2
+
+
+@dataclass
+class Rig(Project):
+    """A project whose command can be started by another one: ``before`` stands in front of it."""
+
+    before: list = field(default_factory=list)
+
+    async def start(self, *args):
+        env = {k: v for k, v in os.environ.items() if not k.startswith("ROWCALL_")} | self.env
+        return await asyncio.create_subprocess_exec(
+            *self.before,
+            sys.executable,
+            "-m",
+            "rowcall",
+            *args,
+            cwd=self.folder,
+            env=env,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+
+    def look_up_by(self, address):
+        """Let the command ask this name server and no other, by a mount that it alone sees."""
+        (self.folder / "resolv.conf").write_text(f"nameserver {address}\noptions timeout:1 attempts:1\n")
+        mounted = f"mount --bind {self.folder}/resolv.conf /etc/resolv.conf"
+        self.before = ["unshare", "--mount", "sh", "-c", f'{mounted} && exec "$@"', "sh"]
+
+
+class NameServer(asyncio.DatagramProtocol):
+    """Answers every question for an IPv4 address with 127.0.0.1, or with ``failure``, a code of RFC 1035, 4.1.1."""
+
+    failure = 0
+    asked = 0
+
+    @classmethod
+    async def listening(cls):
+        _, server = await asyncio.get_running_loop().create_datagram_endpoint(cls, (NAME_SERVER, 53))
+        return server
+
+    def connection_made(self, transport):
+        self.transport = transport
+
+    def datagram_received(self, data, addr):
+        self.asked += 1
+        end = data.index(b"\0", 12) + 5
+        wants_ipv4 = data[end - 4 : end - 2] == b"\0\1" and not self.failure
+        head = data[:2] + struct.pack(">5H", 0x8180 | self.failure, 1, int(wants_ipv4), 0, 0)
+        answer = b"\xc0\x0c" + struct.pack(">HHIH", 1, 1, 0, 4) + bytes([127, 0, 0, 1]) if wants_ipv4 else b""
+        self.transport.sendto(head + data[12:end] + answer, addr)

@@ -1,0 +1,64 @@
+"""R8: records that always get 500, among healthy ones."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from project import some_rows
+
+ATTEMPTS = 3
+
+
+def places(how, poison, records):
+    """Which records are poison: neighbours in the middle, spread, or the very last."""
+    if how == "spread":
+        return random.Random(8).sample(range(records), poison)
+    first = records - poison if how == "last" else (records - poison) // 2
+    return range(first, first + poison)
+
+
+async def poisoned(project, how, poison, records, concurrency):
+    """The run ends by itself; the poison, and nothing else, failed after all its attempts; each other one was charged once."""
+    bad = set(places(how, poison, records))
+    rows = some_rows(records)
+    project.api.poison = {rows[n][1] for n in bad}
+    project.write(rows, concurrency=concurrency)
+    ran = await project.run("run")
+    assert ran.code == 1, ran.err
+    ended = dict(project.sql("SELECT id, status || ' ' || attempts FROM jobs"))
+    assert ended == {f"k{n}": f"failed {ATTEMPTS}" if n in bad else "done 1" for n in range(records)}
+    assert {reason for (reason,) in project.sql("SELECT reason FROM jobs WHERE status = 'failed'")} == {"http_500"}
+    charged = project.sql("SELECT count(*) FROM tries WHERE charged")
+    assert charged == [(ATTEMPTS * poison,)]
+    calls = len(project.api.calls)
+    print(f"{poison} poison, {how}, {records} records, {concurrency} at a time: {calls - records - 2 * poison} uncharged")
+
+
+@pytest.mark.parametrize("concurrency", [1, 50])
+@pytest.mark.parametrize(("poison", "how"), [(1, "last"), (3, "neighbours"), (20, "spread")])
+async def test_a_few(project, poison, how, concurrency):
+    """A few poison records end a run by themselves."""
+    await poisoned(project, how, poison, 150, concurrency)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("concurrency", [1, 50])
+@pytest.mark.parametrize("poison", [3, 20])
+@pytest.mark.parametrize("how", ["neighbours", "last"])
+async def test_side_by_side(project, poison, how, concurrency):
+    """Poison records that look like an outage for a while do so at no other record's cost."""
+    await poisoned(project, how, poison, 150, concurrency)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["neighbours", "spread", "last"])
+async def test_two_hundred(project, how):
+    """200 poison records among 2,000."""
+    await poisoned(project, how, 200, 2000, 50)
+
+
+@pytest.mark.parametrize("poison", [1, 2])
+async def test_nothing_but_poison_is_left(project, poison):
+    """Poison records that are all there is left of a job end, too, without a success beside them."""
+    await poisoned(project, "last", poison, 20, 4)
