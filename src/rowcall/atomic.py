@@ -44,6 +44,22 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         raise
 
 
+class _Rehearsed(Exception):
+    """Ends a block of ``replacing`` without replacing anything."""
+
+
+def rehearse(path: Path) -> None:
+    """See that ``path`` could be replaced now; nothing is changed.
+
+    Raises:
+        OutputError: as ``replacing``.
+    """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        return  # a device or a pipe: opening it may already be heard
+    with suppress(_Rehearsed), replacing(path):
+        raise _Rehearsed
+
+
 class _File(io.FileIO):
     """A file whose errors say what to do, wherever it is written from."""
 

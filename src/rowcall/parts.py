@@ -11,7 +11,8 @@ from typing import Any
 
 from rowcall.client import Client
 from rowcall.config import Config
-from rowcall.exports import FormatName, open_export
+from rowcall.errors import OutputError
+from rowcall.exports import FormatName, check_export, open_export
 from rowcall.exports.base import Export
 from rowcall.job import Job
 from rowcall.mock import Faults, MockAPI
@@ -146,7 +147,22 @@ async def open_reader(config: Config) -> SQLiteReader:
     return await SQLiteReader.open(config.store_path)
 
 
+def check_output(config: Config, path: Path) -> None:
+    """See that the export can be written, and that it is not the input, before anything is called.
+
+    Raises:
+        OutputError: it cannot, or it is.
+    """
+    if str(path) != "-" and path.exists() and config.input_path.exists() and path.samefile(config.input_path):
+        raise OutputError(f"{path} is the input", remedy="name another file in [output] path, or with -o")
+    check_export(path, format=_format_at(config, path))
+
+
+def _format_at(config: Config, path: Path) -> FormatName | None:
+    """The config's format, which holds for the config's path alone."""
+    return config.output.format if path == config.output_path else None
+
+
 def open_output(config: Config, path: Path, format_: FormatName | None) -> AbstractContextManager[Export]:
-    """The export, written as a whole or not at all; the config's format holds for the config's path."""
-    written = config.output.format if path == config.output_path else None
-    return open_export(path, format=format_ or written)
+    """The export, written as a whole or not at all."""
+    return open_export(path, format=format_ or _format_at(config, path))

@@ -22,7 +22,7 @@ from rowcall.judge import Judge
 from rowcall.outcome import Action
 from rowcall.pace.gate import ALONE_FOR, PROBE_WAITS, Closed, Gate
 from rowcall.pace.rate import Limit, Rate
-from rowcall.parts import Parts, assemble, make_client, make_mock, open_output, open_reader, open_store
+from rowcall.parts import Parts, assemble, check_output, make_client, make_mock, open_output, open_reader, open_store
 from rowcall.producer import Destination, Producer
 from rowcall.results import Join
 from rowcall.settler import Settler
@@ -201,6 +201,9 @@ class Pipeline:
             StoreError: the store cannot be used.
         """
         started = monotonic()
+        output = options.output or self.config.output_path
+        if output:
+            check_output(self.config, output)
         async with AsyncExitStack() as stack:
             parts = await self._prepare(stack)
             agreement = await self._agree(parts, options)
@@ -211,7 +214,7 @@ class Pipeline:
                 await begun.store.end_run(begun.run, "error", {"message": error.message})
                 raise
             await begun.store.end_run(begun.run, ending.reason, self._totals())
-            return await self._report(begun, ending, options.output, monotonic() - started)
+            return await self._report(begun, ending, output, monotonic() - started)
 
     async def export(self, path: Path, *, format_: FormatName | None = None, only: Status | None = None) -> int:
         """Write the input with its answers; returns how many rows.
@@ -313,9 +316,7 @@ class Pipeline:
             input_over=lambda: producer.over,
         )
         to = Destination(config.name, run.pass_, begun.request, begun.batch)
-        producer = Producer(
-            store, parts.source, parts.keying, to, notice=worker.notice, left_behind=begun.left_behind
-        )
+        producer = Producer(store, parts.source, parts.keying, to, notice=worker.notice, left_behind=begun.left_behind)
         return _Live(worker, producer, gate, rate)
 
     def _assignment(self, begun: _Begun) -> Assignment:
@@ -332,7 +333,6 @@ class Pipeline:
 
     async def _report(self, begun: _Begun, ending: Ending, output: Path | None, elapsed: float) -> Report:
         name, store = self.config.name, begun.store
-        path = output or self.config.output_path
         return Report(
             kind=name,
             ending=ending,
@@ -341,8 +341,8 @@ class Pipeline:
             counts=await store.counts(name),
             strays=await store.strays(name, begun.run.pass_),
             joined=begun.run.joined,
-            output=path,
-            rows=await self._export(store, begun.parts, path) if path else 0,
+            output=output,
+            rows=await self._export(store, begun.parts, output) if output else 0,
             elapsed=elapsed,
         )
 

@@ -192,3 +192,17 @@ async def test_show_of_an_unknown_key(project):
     ran = await project.run("show", "nobody")
     assert ran.code == 2
     assert "nobody" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("written", "says"), [("no/such/folder/out.csv", "folder"), ("out.xyz", "out.xyz"), ("in.csv", "is the input")]
+)
+async def test_an_output_that_cannot_be_written(project, written, says):
+    """An export that could not be written in the end is refused at the start, before anything is called."""
+    project.write(some_rows(3))
+    project.replace('"out.csv"', f'"{written}"')
+    ran = await project.run("run")
+    assert ran.code == 2
+    assert says in ran.err
+    assert not project.api.calls
+    assert not (project.folder / "t.db").exists()

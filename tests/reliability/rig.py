@@ -39,7 +39,7 @@ class Rig(Project):
     def look_up_by(self, address):
         """Let the command ask this name server and no other, by a mount that it alone sees."""
         (self.folder / "resolv.conf").write_text(f"nameserver {address}\noptions timeout:1 attempts:1\n")
-        mounted = f"mount --bind {self.folder}/resolv.conf /etc/resolv.conf"
+        mounted = f"mount --bind '{self.folder}/resolv.conf' /etc/resolv.conf"
         self.before = ["unshare", "--mount", "sh", "-c", f'{mounted} && exec "$@"', "sh"]
 
 

@@ -42,6 +42,17 @@ def open_export(
         yield _make(chosen, file, "stdout" if stdout else str(path), columns)
 
 
+def check_export(path: Path, *, format: FormatName | None = None) -> None:  # noqa: A002  the word of the config
+    """See that ``open_export`` could write there, before anything is paid for.
+
+    Raises:
+        OutputError: an unknown suffix, a missing or read-only folder.
+    """
+    if str(path) != "-":
+        _ = format or _by_suffix(path)
+        atomic.rehearse(path)
+
+
 def _by_suffix(path: Path) -> FormatName:
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:

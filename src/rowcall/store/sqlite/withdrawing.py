@@ -10,9 +10,8 @@ from rowcall.store.base import Claim, RolledBack
 from rowcall.store.sqlite.clock import stamp
 
 _CANCELLED = """
-    SELECT rowid, epoch FROM jobs JOIN json_each(?) AS claim
-    ON rowid = json_extract(claim.value, '$[0]') AND epoch = json_extract(claim.value, '$[1]')
-    WHERE status = 'cancelled'
+    SELECT jobs.rowid, epoch FROM json_each(?) AS claim CROSS JOIN jobs ON jobs.rowid = json_extract(claim.value, '$[0]')
+    WHERE epoch = json_extract(claim.value, '$[1]') AND status = 'cancelled'
 """
 
 _BATCHES = """
@@ -44,13 +43,13 @@ _SUPERSEDE = """
 # The payload is that of the newest input; where the previous answer was made with another, it is brought anew.
 _DROP_OTHER_PAYLOADS = """
     DELETE FROM payloads WHERE job IN (
-        SELECT row FROM rolled JOIN results ON results.id = previous JOIN jobs ON jobs.rowid = row
+        SELECT row FROM rolled CROSS JOIN results ON results.id = previous CROSS JOIN jobs ON jobs.rowid = row
         WHERE results.input_hash <> jobs.input_hash)
 """
 _RESTORE = """
     UPDATE jobs SET request = results.request, input_hash = results.input_hash, batch = results.batch,
         epoch = jobs.epoch + 1, attempts = 0, crashes = 0, updated_at = :at
-    FROM rolled JOIN results ON results.id = rolled.previous WHERE jobs.rowid = rolled.row
+    FROM rolled CROSS JOIN results ON results.id = rolled.previous WHERE jobs.rowid = rolled.row
 """
 _SET_BACK = """
     UPDATE jobs SET status = 'pending', epoch = epoch + 1, attempts = 0, crashes = 0, run_after = NULL, wait_ms = NULL,

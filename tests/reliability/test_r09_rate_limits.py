@@ -1,0 +1,96 @@
+"""R9: 429 with Retry-After in all its forms; no call before its time."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from bisect import bisect_left
+
+import pytest
+from aftermath import ended_once
+from aiohttp import web
+from project import some_rows
+
+from rowcall.mock import Faults
+
+CONCURRENCY = 8
+
+
+def kept_its_time(project, records):
+    assert project.api.served[429]
+    assert project.api.early == 0
+    ended_once(project, records)
+    assert set(project.attempts().values()) == {1}
+
+
+async def test_every_form(project):
+    """Whatever form the wait is told in, no record comes again before it is over, and none is charged for it."""
+    forms = ("seconds", "date", "ms")
+    project.api.faults = Faults(rate_limited=0.15, retry_after=0.7, retry_forms=forms, seed=3)
+    project.write(some_rows(24), concurrency=24)
+    ran = await project.run("run")
+    assert ran.code == 0, ran.err
+    kept_its_time(project, 24)
+
+
+async def test_one_second_costs_one_to_two(project):
+    """After a single 429 of 1 s nothing at all is sent for 1 s, and all goes on within 2 s."""
+    refused = []
+
+    def refuse_one(call):
+        if "number 30 " in call.text and not refused:
+            refused.append(call)
+            return web.Response(status=429, headers={"Retry-After": "1"})
+        return None
+
+    project.api.respond = refuse_one
+    project.write(some_rows(100), concurrency=CONCURRENCY)
+    ran = await project.run("run")
+    assert ran.code == 0, ran.err
+    ended_once(project, 100)
+    (call,) = refused
+    rests = [other.arrived - call.ended for other in project.api.calls if other.arrived > call.ended + 0.1]
+    assert min(rests) >= 1.0
+    assert min(rests) < 2.0
+
+
+async def test_a_long_wait_outlives_the_run(project):
+    """A wait of 60 s is in the store: Ctrl+C ends the run at once, and the next one leaves the record alone until then."""
+    project.api.respond = lambda call: (
+        web.Response(status=429, headers={"Retry-After": "60"}) if "number 3 " in call.text else None
+    )
+    project.write(some_rows(20), concurrency=2)
+    for _ in range(2):
+        process = await project.start("run")
+        await asyncio.wait_for(project.api.until(lambda: project.api.served[429]), 20)
+        await asyncio.sleep(1)
+        process.send_signal(signal.SIGINT)
+        ran = await project.end(process)
+        assert ran.code == 130
+    assert len(project.api.calls_of("sentence number 3 is good")) == 1
+    (wait,) = project.sql("SELECT (julianday(run_after) - julianday('now')) * 86400 FROM jobs WHERE id = 'k3'")[0]
+    assert 50 < wait < 64
+
+
+async def test_a_rate_is_not_exceeded(project):
+    """With ``--rate`` no second holds more calls than that and 2 %."""
+    project.write(some_rows(150), concurrency=50)
+    ran = await project.run("run", "--rate", "60/s")
+    assert ran.code == 0, ran.err
+    at = sorted(call.arrived for call in project.api.calls)
+    most = max(bisect_left(at, moment + 0.98) - n for n, moment in enumerate(at))
+    assert most <= 60 * 1.02 + 1
+    assert (len(at) - 1) / (at[-1] - at[0]) > 60 * 0.8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", [1, 4, 9])
+async def test_a_storm_over_three_processes(project, seconds):
+    """Three runs at once against an API that refuses a tenth of all calls."""
+    project.api.latency = 0.05
+    project.api.faults = Faults(rate_limited=0.1, retry_after=seconds, retry_forms=("seconds", "date", "ms"), seed=9)
+    project.write(some_rows(300), concurrency=CONCURRENCY)
+    processes = [await project.start("run") for _ in range(3)]
+    ran = await asyncio.gather(*map(project.end, processes))
+    assert [one.code for one in ran] == [0, 0, 0]
+    kept_its_time(project, 300)
