@@ -1,3 +1,78 @@
-"""One API call for every record of a file, carried to its end."""
+"""One API call for every record of a file, carried to its end.
+
+    async def label(row, call):
+        reply = await call.post("/chat/completions", json={...})
+        return {"label": reply.json()["choices"][0]["message"]["content"]}
+
+    async with rowcall.open("reviews.db", api="openai", concurrency=32) as job:
+        await job.add(rowcall.read("reviews.csv"), key="id")
+        report = await job.run(label)                             # run again = go on
+        async for result in job.results(): ...
+
+    rowcall.map(label, rows, key="id", store="reviews.db")        # scripts and notebooks
+
+What a name needs is imported when it is first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rowcall.client import CallFailed
+    from rowcall.errors import ConfigError, InputError, RequestChanged, RowcallError, RunStopped, StoreError
+    from rowcall.handlers import Call, Fail, RetryLater, StopRun, SyncCall
+    from rowcall.job import Status
+    from rowcall.library import BatchJob, Result, read
+    from rowcall.library import map_rows as map  # noqa: A004  always said with its module: rowcall.map
+    from rowcall.library import open_job as open  # noqa: A004  rowcall.open
+    from rowcall.pipeline import Report
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "BatchJob",
+    "Call",
+    "CallFailed",
+    "ConfigError",
+    "Fail",
+    "InputError",
+    "Report",
+    "RequestChanged",
+    "Result",
+    "RetryLater",
+    "RowcallError",
+    "RunStopped",
+    "Status",
+    "StopRun",
+    "StoreError",
+    "SyncCall",
+    "map",
+    "open",
+    "read",
+]
+
+_HOMES = {
+    "rowcall.client": ("CallFailed",),
+    "rowcall.errors": ("ConfigError", "InputError", "RequestChanged", "RowcallError", "RunStopped", "StoreError"),
+    "rowcall.handlers": ("Call", "Fail", "RetryLater", "StopRun", "SyncCall"),
+    "rowcall.job": ("Status",),
+    "rowcall.library": ("BatchJob", "Result", "read"),
+    "rowcall.pipeline": ("Report",),
+}
+_FOUND = {name: (home, name) for home, names in _HOMES.items() for name in names} | {
+    "map": ("rowcall.library", "map_rows"),
+    "open": ("rowcall.library", "open_job"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _FOUND:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home, called = _FOUND[name]
+    found = getattr(import_module(home), called)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -10,6 +10,7 @@
     setup        stop; after the first success: hold, then stop or failed
     record       hold until the first success, then failed at once
     answer       hold until the first success, then retry on its own budget, then failed
+    later        release for as long as the handler asks; failed after 100
 
 What "evidence open", "excused" and "proven" mean is the gate's to say (pace/gate.py).
 """
@@ -45,7 +46,7 @@ class RetryPolicy:
         longest: seconds that a backoff is never above, 60 (a server's Retry-After may be).
         answers: more tries for an answer that breaks the acceptance contract, 1.
         releases: uncharged releases of one record, while later calls succeeded, before it is failed, 10.
-        rests: the same for pace, 100.
+        rests: the same for pace, 100; so often a handler may put a record off, too.
         jitter: draws from [0, 1); a wait grows by up to a quarter with it, and never shrinks.
     """
 
@@ -77,7 +78,7 @@ class Standing:
         succeeded: a call of this run succeeded before.
         request_known: the request has answers from earlier runs, so its URL is right.
         releases: earlier releases of this record while later calls succeeded.
-        rests: the same for pace.
+        rests: the same for pace; for later: how often it was put off before.
         streak: rests of the whole target since the last success, this one included.
         reused: the record was given a fresh connection once already.
     """
@@ -156,7 +157,7 @@ def _setup(failure: Failure, job: Job, standing: Standing, policy: RetryPolicy) 
 def _record(failure: Failure, job: Job, standing: Standing, policy: RetryPolicy) -> Decision:
     if standing.verdict is Verdict.EXCUSED:
         return Decision(Action.RELEASE)
-    if _early(standing):
+    if _early(standing) and not failure.final:
         return Decision(Action.HOLD)
     return Decision(Action.FAIL)
 
@@ -169,6 +170,12 @@ def _answer(failure: Failure, job: Job, standing: Standing, policy: RetryPolicy)
     if not failure.retry or job.rejected >= policy.answers or policy.used_up(job.attempts + 1):
         return Decision(Action.FAIL)
     return Decision(Action.RETRY, wait=policy.wait(1))
+
+
+def _later(failure: Failure, job: Job, standing: Standing, policy: RetryPolicy) -> Decision:
+    if standing.rests >= policy.rests:
+        return Decision(Action.FAIL)
+    return Decision(Action.RELEASE, wait=failure.retry_after or 0.0)
 
 
 def _early(standing: Standing) -> bool:
@@ -186,6 +193,7 @@ _RULES = {
     FailureClass.SETUP: _setup,
     FailureClass.RECORD: _record,
     FailureClass.ANSWER: _answer,
+    FailureClass.LATER: _later,
 }
 
 

@@ -7,6 +7,7 @@
     |-- OutputError                 an export, or another file for people, cannot be written
     |-- TemplateError               a template cannot be compiled, or not rendered for this record
     |-- RequestChanged              the request is not the one the done records were made with
+    |-- RunStopped                  a run that a program waits for ended before all records did
     '-- StoreError
         |-- Busy                    somebody else holds the file; safe to try again
         |-- Unavailable             missing folder, not a file, vanished
@@ -97,6 +98,16 @@ class RequestChanged(RowcallError):
     def __init__(self, message: str, *, done: int, remedy: str) -> None:
         super().__init__(message, remedy=remedy)
         self.done = done
+
+
+class RunStopped(RowcallError):
+    """A run ended before all records did, and can go on; ``reason`` is that of its ending."""
+
+    exit_code = Exit.STOPPED
+
+    def __init__(self, message: str, *, reason: str, remedy: str) -> None:
+        super().__init__(message, remedy=remedy)
+        self.reason = reason
 
 
 class StoreError(RowcallError):

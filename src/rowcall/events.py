@@ -27,6 +27,16 @@ class InputRead:
 
 
 @dataclass(frozen=True, slots=True)
+class RequestEnded:
+    """One HTTP request ended: its status, or the reason where there was none. A handler's call may have several."""
+
+    key: str
+    status: int | None
+    reason: str
+    latency: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class CallEnded:
     """A call gave an outcome, and this was decided about it."""
 
@@ -90,5 +100,16 @@ class StoreWaits:
     message: str
 
 
-Event = InputRead | CallEnded | Settled | GateClosed | GateOpened | Resting | Stopping | LateOutcome | StoreWaits
+Event = (
+    InputRead
+    | RequestEnded
+    | CallEnded
+    | Settled
+    | GateClosed
+    | GateOpened
+    | Resting
+    | Stopping
+    | LateOutcome
+    | StoreWaits
+)
 Listener = Callable[[Event], None]

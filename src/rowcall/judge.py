@@ -53,12 +53,13 @@ class Judge:
         self._request_known = request_known
         self._releases: dict[int, int] = {}
         self._rests: dict[int, tuple[int, int]] = {}
+        self._put_off: dict[int, int] = {}
         self._reused: set[int] = set()
         self._streak = 0
         self._resting_until = 0.0
 
     def rule(self, job: Job, number: int | None, outcome: Outcome, *, now: float, probe: bool = False) -> Ruling:
-        """What follows from a call's outcome; ``number`` is None where no call was made."""
+        """What follows from a call's outcome; ``number`` is None where nothing was sent."""
         before = self.gate.closed
         if number is not None:
             self.gate.arrive(number, now)
@@ -84,9 +85,12 @@ class Judge:
         return job.row in self._reused
 
     def _success(self, job: Job, number: int | None, outcome: Success) -> Ruling:
-        self._streak = 0
         self._forget(job)
-        ruling = self._others(self.gate.success(number or self.gate.sent))
+        if number is None:
+            ruling = self._others(self.gate.success_without_request())
+        else:
+            self._streak = 0
+            ruling = self._others(self.gate.success(number))
         done = Settlement(job, Action.DONE, outcome=outcome)
         return replace(ruling, decision=Decision(Action.DONE), settlements=(done, *ruling.settlements))
 
@@ -117,11 +121,13 @@ class Judge:
     def _standing(self, job: Job, failure: Failure, now: float) -> Standing:
         rests, sent = self._rests.get(job.row, (-1, -1))
         new_rest = failure.cls is FailureClass.PACE and now >= self._resting_until
+        later = failure.cls is FailureClass.LATER
+        works = self.gate.handler_works and failure.status is None
         return Standing(
             succeeded=self.gate.succeeded,
-            request_known=self._request_known or self.gate.early_over,
+            request_known=self._request_known or self.gate.early_over or works,
             releases=self._releases.get(job.row, 0),
-            rests=rests + (self.gate.last_success > sent),
+            rests=self._put_off.get(job.row, 0) if later else rests + (self.gate.last_success > sent),
             streak=max(1, self._streak + new_rest),
             reused=job.row in self._reused,
         )
@@ -138,6 +144,8 @@ class Judge:
     def _remember(self, job: Job, cls: FailureClass, decision: Decision, now: float) -> None:
         if cls is FailureClass.REUSED:
             self._reused.add(job.row)
+        if cls is FailureClass.LATER:
+            self._put_off[job.row] = self._put_off.get(job.row, 0) + 1
         if decision.rest is not None:
             self._streak += now >= self._resting_until
             self._resting_until = max(self._resting_until, now + decision.rest)
@@ -149,6 +157,7 @@ class Judge:
     def _forget(self, job: Job) -> None:
         self._releases.pop(job.row, None)
         self._rests.pop(job.row, None)
+        self._put_off.pop(job.row, None)
         self._reused.discard(job.row)
 
     def _settlement(self, job: Job, failure: Failure, decision: Decision) -> Settlement:

@@ -50,6 +50,7 @@ class FailureClass(StrEnum):
     SETUP = "setup"  # key, URL or certificate
     RECORD = "record"  # the API refuses this record, or it cannot be rendered
     ANSWER = "answer"  # a 2xx that breaks the acceptance contract
+    LATER = "later"  # the handler puts this record off
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,7 @@ class Failure:
         message: one line for a person, never with a secret in it.
         retry_after: seconds that the server asked to wait; None where it did not say.
         retry: False where the server or the kind of failure says that trying again is of no use.
+        final: the handler itself gives the record up, so that no evidence is waited for.
         body: the start of the reply, for the record's history (at most 2,000 characters).
     """
 
@@ -84,11 +86,21 @@ class Failure:
     latency: float | None = None
     retry_after: float | None = None
     retry: bool = True
+    final: bool = False
     body: str | None = None
     usage: Usage = field(default_factory=Usage)
 
 
 Outcome = Success | Failure
+
+
+class Classed(Exception):
+    """An exception that knows who pays for it, also where others were raised on top of it."""
+
+    @property
+    def failure(self) -> Failure:
+        """It as an outcome."""
+        raise NotImplementedError
 
 
 class Action(StrEnum):

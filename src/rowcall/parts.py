@@ -1,38 +1,42 @@
-"""From a config to the parts of a run: the source, the provider, the client, the store, the output."""
+"""From a config to the parts of a run: the source, the calls, the client, the store, the output."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rowcall.calling import Caller, RequestCaller, Wire
 from rowcall.client import Client
-from rowcall.config import Config
-from rowcall.errors import OutputError
+from rowcall.config import Config, Secret
+from rowcall.errors import ConfigError, OutputError, Problem, RowcallError
 from rowcall.exports import FormatName, check_export, open_export
 from rowcall.exports.base import Export
+from rowcall.handlers import Function, HandlerCaller, load_function
 from rowcall.job import Job
 from rowcall.mock import Faults, MockAPI
 from rowcall.producer import Keying
 from rowcall.providers import make_provider
 from rowcall.providers.base import Provider
+from rowcall.providers.endpoint import Endpoint
+from rowcall.providers.http import statuses
 from rowcall.providers.reading import Unacceptable, compile_path
 from rowcall.results import Columns
 from rowcall.sources import open_source
 from rowcall.sources.base import Source
 from rowcall.store.sqlite import SQLiteReader, SQLiteStore
-from rowcall.templates import check_columns, compile_key, request_hash
+from rowcall.templates import Tree, check_columns, compile_key, request_hash, union
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What joins an input and its answers; the same for a run and for an export."""
+    """What joins an input and its answers, the same for a run and for an export; and what makes the calls."""
 
     source: Source
-    provider: Provider
+    make_caller: Callable[[Wire], Caller]
     keying: Keying
     columns: Columns
     request_hash: str
@@ -40,6 +44,15 @@ class Parts:
     def call_key(self, job: Job) -> str:
         """The key of a job's call: the same over tries, restarts and processes, another for another request."""
         return call_key(self.request_hash, job.key, job.input_hash)
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """How calls are made: what they use of a record, their templates, and what makes them once there is a wire."""
+
+    columns: frozenset[str] | None
+    trees: tuple[Tree, ...]
+    make_caller: Callable[[Wire], Caller]
 
 
 def call_key(request_hash: str, key: str, input_hash: str) -> str:
@@ -60,12 +73,57 @@ def assemble(config: Config, *, base_url: str | None = None) -> Parts:
         InputError: the input is not there, or cannot be read.
         TemplateError: a template does not fit the input.
     """
-    source, provider = source_of(config), provider_of(config, base_url)
+    return fit_together(config, source_of(config), calls_of(config, base_url))
+
+
+def fit_together(config: Config, source: Source, calls: Calls) -> Parts:
+    """The parts of a run that reads ``source`` and makes ``calls``; raises what ``assemble`` does."""
     key = compile_key(config.input.key)
-    check_columns([*provider.trees, *([key.tree] if key.tree else [])], source.columns())
-    keying = Keying(key, provider.columns)
-    columns = {name: _column(name, path) for name, path in config.output.columns.items()}
-    return Parts(source, provider, keying, columns, request_hash(config.fingerprint()))
+    available = source.columns()
+    check_columns([*calls.trees, *([key.tree] if key.tree else [])], available)
+    _check_handler_columns(config, available)
+    columns = make_columns(config.output.columns)
+    return Parts(source, calls.make_caller, Keying(key, calls.columns), columns, request_hash(config.fingerprint()))
+
+
+def _check_handler_columns(config: Config, available: Sequence[str] | None) -> None:
+    wanted = (config.handler and config.handler.columns) or ()
+    unknown = [name for name in wanted if available is not None and name not in available]
+    if unknown:
+        listed = ", ".join((available or ())[:50])
+        what = f"handler.columns names {', '.join(map(repr, unknown))}, which the input does not have"
+        raise ConfigError(Problem(config.where(("handler", "columns")), what, f"the columns are: {listed}"))
+
+
+def calls_of(config: Config, base_url: str | None = None) -> Calls:
+    """The calls that a resolved config describes: a request, or a handler from its file."""
+    table = config.handler
+    if table is None:
+        provider = provider_of(config, base_url)
+        return Calls(provider.columns, provider.trees, lambda wire: RequestCaller(provider, wire))
+    function = load_function(table.path, folder=config.folder, where=config.where(("handler", "path")))
+    return handler_calls(config, function, base_url)
+
+
+def handler_calls(config: Config, function: Function, base_url: str | None = None) -> Calls:
+    """The calls of a handler, whose columns and version are those of ``config.handler``."""
+    api, table = config.api, config.handler
+    key = api.api_key if isinstance(api.api_key, Secret) else None
+    endpoint = Endpoint(_base_url(config, base_url), api_key=key, headers=api.headers)
+    shown = frozenset(table.columns) if table and table.columns else None
+    answers = statuses(config.response.answer)
+    in_headers = union(endpoint.trees)
+    used = None if shown is None or in_headers is None else shown | in_headers
+    return Calls(used, endpoint.trees, lambda wire: HandlerCaller(function, shown, endpoint, answers, wire))
+
+
+def make_columns(paths: Mapping[str, str]) -> Columns:
+    """New columns by their JMESPath into the answer.
+
+    Raises:
+        ConfigError: not a JMESPath.
+    """
+    return {name: _column(name, path) for name, path in paths.items()}
 
 
 def _column(name: str, path: str) -> Callable[[Any], Any]:
@@ -96,11 +154,19 @@ def source_of(config: Config) -> Source:
 
 
 def provider_of(config: Config, base_url: str | None = None) -> Provider:
-    """What builds the requests and reads the replies; ``base_url`` as in ``assemble``."""
+    """What builds the requests and reads the replies; ``base_url`` as in ``assemble``.
+
+    Raises:
+        RowcallError: the config has a handler, which makes its own.
+        ConfigError: a value that cannot be used.
+        TemplateError: a template that cannot be compiled.
+    """
+    if config.handler:
+        raise RowcallError(f"the requests of {config.handler.path} are made by it while it runs")
     api, request, response = config.api, config.request, config.response
     return make_provider(
         api.preset,
-        base_url=base_url or api.base_url or (_NOWHERE if api.preset == "mock" else None),
+        base_url=_base_url(config, base_url),
         api_key=api.api_key,
         headers=api.headers,
         method=request.method,
@@ -113,6 +179,10 @@ def provider_of(config: Config, base_url: str | None = None) -> Provider:
         schema=response.json_schema,
         answer=response.answer,
     )
+
+
+def _base_url(config: Config, base_url: str | None) -> str | None:
+    return base_url or config.api.base_url or (_NOWHERE if config.api.preset == "mock" else None)
 
 
 _NOWHERE = "http://mock.invalid/v1"

@@ -8,12 +8,13 @@ from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import monotonic
-from typing import Literal
+from typing import Literal, Protocol
 
 from rowcall.backoff import RetryPolicy
+from rowcall.calling import Caller, Wire
 from rowcall.client import Client, raise_descriptor_limit
 from rowcall.config import Config
-from rowcall.errors import InputError, RequestChanged, RowcallError
+from rowcall.errors import InputError, RequestChanged, RowcallError, SchemaMismatch, Unavailable
 from rowcall.events import Event, InputRead, Listener
 from rowcall.executor import Executor
 from rowcall.exports import FormatName
@@ -21,7 +22,7 @@ from rowcall.job import Status
 from rowcall.judge import Judge
 from rowcall.outcome import Action
 from rowcall.pace.gate import ALONE_FOR, PROBE_WAITS, Closed, Gate
-from rowcall.pace.rate import Limit, Rate
+from rowcall.pace.rate import Limit, Onlooker, Rate
 from rowcall.parts import Parts, assemble, check_output, make_client, make_mock, open_output, open_reader, open_store
 from rowcall.producer import Destination, Producer
 from rowcall.results import Join
@@ -66,7 +67,14 @@ class Timing:
     alone_for: float = ALONE_FOR
 
 
-@dataclass(frozen=True, slots=True)
+class Assembling(Protocol):
+    """Makes the parts of a run from a resolved config; blocks, and raises what ``parts.assemble`` does."""
+
+    def __call__(self, config: Config, *, base_url: str | None = None) -> Parts:
+        """The parts; ``base_url`` goes before the config's."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Report:
     """What a run did and how things stand after it.
 
@@ -89,6 +97,26 @@ class Report:
     output: Path | None
     rows: int
     elapsed: float
+
+    @property
+    def done(self) -> int:
+        """Records of the kind that are done."""
+        return self.counts.of(Status.DONE)
+
+    @property
+    def failed(self) -> int:
+        """Records of the kind that are failed."""
+        return self.counts.of(Status.FAILED)
+
+    @property
+    def total(self) -> int:
+        """All records of the kind."""
+        return self.counts.total
+
+    def __repr__(self) -> str:
+        said = f"{self.total:,} records: {self.done:,} done, {self.failed:,} failed"
+        left = self.counts.of(Status.PENDING) + self.counts.of(Status.RUNNING)
+        return f"<Report {self.kind}: {self.ending.reason}; {said}, {left:,} left; {self.elapsed:.1f} s>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +151,7 @@ class _Live:
     producer: Producer
     gate: Gate
     rate: Rate
+    caller: Caller
 
 
 class Pipeline:
@@ -132,13 +161,22 @@ class Pipeline:
         config: what to do.
         emit: told what happens, for the display.
         timing: the engine's own waits.
+        assembling: makes the parts; left out: as the config says.
     """
 
-    def __init__(self, config: Config, *, emit: Listener | None = None, timing: Timing = Timing()) -> None:
+    def __init__(
+        self,
+        config: Config,
+        *,
+        emit: Listener | None = None,
+        timing: Timing = Timing(),
+        assembling: Assembling = assemble,
+    ) -> None:
         self.config = config
         self.tally = Tally()
         self._listener = emit
         self._timing = timing
+        self._assembling = assembling
         self._concurrency = raise_descriptor_limit(config.pace.concurrency)
         self._live: _Live | None = None
         self._stopped: Ending | None = None
@@ -162,6 +200,11 @@ class Pipeline:
         enqueued, tally = self.enqueued, self.tally
         done, failed = enqueued.done + enqueued.restored + tally.done, enqueued.failed + tally.failed
         return max(enqueued.total, done + failed), done, failed
+
+    @property
+    def concurrency(self) -> int:
+        """Most calls in flight: as configured, or what the limit of open files allows."""
+        return self._concurrency
 
     @property
     def in_flight(self) -> int:
@@ -224,7 +267,7 @@ class Pipeline:
             format_: ``csv``, ``tsv`` or ``jsonl``; None: by the path's suffix.
             only: records with that status alone.
         """
-        parts = await asyncio.to_thread(lambda: assemble(self.config.resolve()))
+        parts = await asyncio.to_thread(lambda: self._assembling(self.config.resolve()))
         async with await open_reader(self.config) as reader:
             return await self._export(reader, parts, path, format_, only)
 
@@ -232,7 +275,7 @@ class Pipeline:
         base_url = None
         if self.config.api.preset == "mock":
             base_url = (await stack.enter_async_context(make_mock(self.config))).url
-        return await asyncio.to_thread(lambda: assemble(self.config.resolve(), base_url=base_url))
+        return await asyncio.to_thread(lambda: self._assembling(self.config.resolve(), base_url=base_url))
 
     async def _agree(self, parts: Parts, options: Options) -> _Agreement:
         """Ask before a changed request makes done records be called again."""
@@ -246,9 +289,11 @@ class Pipeline:
         return _Agreement(keep=choice == "keep", known=known)
 
     async def _standing(self, parts: Parts) -> RequestStanding:
-        if not self.config.store_path.exists():
+        try:
+            reader = await open_reader(self.config)
+        except (Unavailable, SchemaMismatch):  # not made yet, or half made; else opening it to write says the same
             return RequestStanding(None, latest=True, done=0, done_under_others=0)
-        async with await open_reader(self.config) as reader:
+        async with reader:
             return await reader.request_standing(self.config.name, parts.request_hash)
 
     async def _begin(self, stack: AsyncExitStack, parts: Parts, agreement: _Agreement, options: Options) -> _Begun:
@@ -281,6 +326,8 @@ class Pipeline:
                     producing.cancel()
         except BaseExceptionGroup as errors:
             raise _first(errors) from None
+        finally:
+            live.caller.close()
         if self._input_error:
             raise self._input_error
         return ending
@@ -304,12 +351,14 @@ class Pipeline:
         rate = Rate(Limit(asked.count, asked.per) if asked else None)
         settler = Settler(store, concurrency=self._concurrency, emit=self._emit, loaded=lambda: worker.in_flight > 0)
         parts = begun.parts
-        executor = Executor(parts.provider, begun.client, judge, settler, emit=self._emit, call_key=parts.call_key)
+        wire = Wire(begun.client, rate, self._concurrency, parts.call_key, self._emit)
+        caller = parts.make_caller(wire)
+        executor = Executor(caller, judge, settler, emit=self._emit)
         worker = Worker(
             store,
             executor,
             judge,
-            rate,
+            Onlooker(rate) if caller.takes_places else rate,
             settler,
             self._assignment(begun),
             emit=self._emit,
@@ -317,7 +366,7 @@ class Pipeline:
         )
         to = Destination(config.name, run.pass_, begun.request, begun.batch)
         producer = Producer(store, parts.source, parts.keying, to, notice=worker.notice, left_behind=begun.left_behind)
-        return _Live(worker, producer, gate, rate)
+        return _Live(worker, producer, gate, rate, caller)
 
     def _assignment(self, begun: _Begun) -> Assignment:
         return Assignment(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 
-from rowcall.events import CallEnded, Event, LateOutcome, Settled
-from rowcall.outcome import Action, Failure, Success, Usage
+from rowcall.events import CallEnded, Event, LateOutcome, RequestEnded, Settled
+from rowcall.outcome import Action, Usage
 
 _GROWTH = 1.02
 """Latencies are counted in classes two per cent wide, so a percentile is right to one per cent."""
@@ -36,11 +36,11 @@ class Tally:
     """Counts of one run; a listener of its events.
 
     Attributes:
-        calls: calls that ended.
+        calls: requests that ended.
         settled: settlements by what they did; ``settled[Action.DONE]`` are the records done in this run.
-        by_status: calls by HTTP status, or by reason where there was none.
+        by_status: requests by HTTP status, or by reason where there was none.
         usage: tokens of all calls, failed ones too.
-        latencies: of calls that were answered.
+        latencies: of requests that were answered.
         late: outcomes that came after their claim had passed on.
     """
 
@@ -55,8 +55,10 @@ class Tally:
     def __call__(self, event: Event) -> None:
         """Count an event."""
         match event:
+            case RequestEnded():
+                self._request(event)
             case CallEnded():
-                self._call(event.outcome)
+                self.usage += event.outcome.usage
             case Settled():
                 self.settled[event.action] += 1
             case LateOutcome():
@@ -74,10 +76,8 @@ class Tally:
         """Records failed in this run."""
         return self.settled[Action.FAIL]
 
-    def _call(self, outcome: Success | Failure) -> None:
+    def _request(self, ended: RequestEnded) -> None:
         self.calls += 1
-        reason = outcome.reason if isinstance(outcome, Failure) else "ok"
-        self.by_status[str(outcome.status or reason)] += 1
-        self.usage += outcome.usage
-        if outcome.latency is not None:
-            self.latencies.add(outcome.latency)
+        self.by_status[str(ended.status or ended.reason)] += 1
+        if ended.latency is not None:
+            self.latencies.add(ended.latency)

@@ -260,9 +260,12 @@ class Worker:
         while self._ready and self._may_start(now):
             job = self._ready.popleft()
             alone = self._judge.gate.room(now) is not None
-            call = self._group.create_task(
-                self._call(job, self._rate.take(now), probe=self._judge.gate.closed is not None)
-            )
+            steps = self._call(job, self._rate.take(now), probe=self._judge.gate.closed is not None)
+            try:
+                call = self._group.create_task(steps)
+            except RuntimeError:  # something else has failed, and the group is going down
+                steps.close()
+                return
             self._calls[call] = job
             self._lone = call if alone else self._lone
             call.add_done_callback(self._ended)
@@ -281,6 +284,7 @@ class Worker:
             self._settler.put([_as_if_never_claimed(job)])
             return
         self._obey(await self._executor.execute(job, probe=probe))
+        await self._settler.room()
 
     def _ended(self, call: asyncio.Task[None]) -> None:
         self._calls.pop(call, None)

@@ -1,6 +1,7 @@
 import re
 import tomllib
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from pydantic import BaseModel
@@ -35,10 +36,15 @@ def keys(model, path=()):
     """Every key of a model and of the models in it."""
     for name, field in model.model_fields.items():
         here = (*path, field.alias or name)
-        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            yield from keys(field.annotation, here)
+        tables = [kind for kind in (field.annotation, *get_args(field.annotation)) if is_table(kind)]
+        if tables:
+            yield from keys(tables[0], here)
         else:
             yield here
+
+
+def is_table(kind):
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
 def named(data, known, path=()):
@@ -53,6 +59,17 @@ def named(data, known, path=()):
 
 def all_on():
     return OFF.sub("", EXAMPLE.read_text())
+
+
+def without(text, *starts):
+    """The text without the lines that begin so; a table goes with all that belongs to it."""
+    kept, inside = [], False
+    for line in text.splitlines():
+        if line.startswith("["):
+            inside = line.startswith(starts)
+        if not inside and not line.startswith(starts):
+            kept.append(line)
+    return "\n".join(kept)
 
 
 def test_the_example_names_every_key_and_no_other():
@@ -76,7 +93,7 @@ def test_keys_that_are_off_stand_commented_out(load_text):
     def default(path):
         value = defaults
         for name in path:
-            value = value[name]
+            value = value and value[name]  # a table that is off as a whole
         return value
 
     assert {path for path in known if default(path) in (None, {})} == off
@@ -84,9 +101,15 @@ def test_keys_that_are_off_stand_commented_out(load_text):
 
 def test_the_example_with_all_keys_on_is_valid(load_text):
     """What stands commented out can be used as it stands."""
-    config = load_text(all_on())
+    config = load_text(without(all_on(), "[handler]"))
     assert config.input.header == ("id", "score", "text")
     assert config.output_format == "csv"
+
+
+def test_the_example_with_a_handler_is_valid(load_text):
+    """The handler can be used as it stands, in the place of the request."""
+    config = load_text(without(all_on(), "[request", "extract", "parse", "schema"))
+    assert (config.handler.path, config.handler.columns) == ("tasks.py:label", ("text",))
 
 
 def test_every_line_of_the_example_explains_itself_in_one_width():

@@ -143,6 +143,7 @@ def test_every_key_arrives(write):
             "headers": {"Idempotency-Key": "{{ call.key }}", "Authorization": "Bearer {{ row.b }}"},
             "body": [1, 2.5, {"file": "x.md"}],
         },
+        "handler": None,
         "response": {
             "extract": "a[0].b",
             "parse": "text",
@@ -552,3 +553,49 @@ def test_reading_a_config_needs_no_slow_import():
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(ran.stdout.split())
     assert not loaded & {"httpx", "aiohttp", "jinja2", "jmespath", "rich", "tenacity", "aiosqlite", "fastjsonschema"}
+
+
+HANDLER = """
+[input]
+path = "in.csv"
+[api]
+preset = "http"
+[handler]
+path = "tasks.py:label"
+"""
+
+
+def test_a_handler_needs_no_request(write):
+    """With a handler neither a body nor a base URL is missing, whatever the preset."""
+    config = load(write(HANDLER))
+    assert (config.handler.path, config.handler.version, config.handler.columns) == ("tasks.py:label", "1", None)
+    assert load(write(HANDLER.replace("http", "openai"))).api.base_url == "https://api.openai.com/v1"
+
+
+@pytest.mark.parametrize(
+    "beside", ['[request]\nmethod = "GET"', '[response]\nextract = "a"', "[response]\nschema = {}"]
+)
+def test_a_handler_beside_a_request_is_refused(write, beside):
+    """What a handler does by itself cannot stand beside it; the message names the line."""
+    with pytest.raises(ConfigError, match=r"config\.toml:\d+: .* means nothing beside \[handler\]"):
+        load(write(HANDLER + beside))
+
+
+@pytest.mark.parametrize("path", ["tasks.py", "tasks:label", "tasks.py:", "tasks.py:a b", ":label"])
+def test_a_handler_path_names_a_file_and_a_function(write, path):
+    """Anything but a file and a function in it is an error with its line."""
+    with pytest.raises(ConfigError, match=r"config\.toml:7: handler\.path must be a file and a function"):
+        load(write(HANDLER.replace("tasks.py:label", path)))
+
+
+def test_a_mistyped_key_of_the_handler_is_known_again(write):
+    """A key of [handler] that is almost right is suggested."""
+    with pytest.raises(ConfigError, match='did you mean "columns"'):
+        load(write(HANDLER + 'colums = ["a"]'))
+
+
+def test_the_fingerprint_of_a_handler_is_its_path_and_version(write):
+    """Another version is another request; another base URL is not."""
+    plain = load(write(HANDLER)).fingerprint()
+    assert load(write(HANDLER.replace('"http"', '"http"\nbase_url = "https://x.test"'))).fingerprint() == plain
+    assert load(write(HANDLER + 'version = "2"')).fingerprint() != plain

@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from rowcall.backoff import RetryPolicy
+from rowcall.calling import RequestCaller, Wire
 from rowcall.client import Client
 from rowcall.events import CallEnded, GateClosed
 from rowcall.executor import Executor
@@ -108,8 +109,9 @@ async def engine(api, store):
         clients.append(client)
         judge = Judge(Gate(probe_waits=(0.05, 0.1), alone_for=1.0), policy or RetryPolicy(first=0.02, longest=0.1))
         settler = Settler(store, concurrency=concurrency, emit=hear, loaded=lambda: worker.in_flight > 0)
-        executor = Executor(Echo(api.url), client, judge, settler, emit=hear, call_key=lambda job: job.key)
         rate = Rate()
+        caller = RequestCaller(Echo(api.url), Wire(client, rate, concurrency, lambda job: job.key, hear))
+        executor = Executor(caller, judge, settler, emit=hear)
         task = Assignment(session, "k", run.pass_, concurrency, limit=limit, **assignment)
         worker = Worker(store, executor, judge, rate, settler, task, emit=hear, input_over=lambda: True)
         return Engine(store, api, worker, judge, rate, session, events, heard)

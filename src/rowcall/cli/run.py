@@ -57,7 +57,7 @@ async def _run(config: Config, flags: dict[str, Any]) -> int:
 
     pipeline = Pipeline(config, emit=hear)
     _obey_signals(pipeline, progress)
-    progress.say(start_text(config))
+    progress.say(start_text(config, pipeline.concurrency))
     progress.start(pipeline)
     try:
         report = await pipeline.run(_options(flags, progress))

@@ -13,9 +13,11 @@ from rowcall.progress import clean, short_time
 from rowcall.tally import Tally
 
 
-def start_text(config: Config) -> str:
+def start_text(config: Config, concurrency: int) -> str:
     """What is read, and the limits in force."""
-    limits = [f"{config.pace.concurrency} at a time"]
+    limits = [f"{concurrency} at a time"]
+    if concurrency < config.pace.concurrency:
+        limits[0] += f" instead of {config.pace.concurrency}: ulimit -n allows no more open files"
     if config.pace.requests:
         limits.append(str(config.pace.requests))
     return f"{config.name}: reading {config.input.path} ({', '.join(limits)})"

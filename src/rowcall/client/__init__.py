@@ -4,6 +4,7 @@ from rowcall.client.client import Client
 from rowcall.client.descriptors import raise_descriptor_limit
 from rowcall.client.failures import (
     BodyCut,
+    CallFailed,
     CannotConnect,
     ClosedEarly,
     ConnectBroken,
@@ -30,6 +31,7 @@ from rowcall.client.transport import Transport
 
 __all__ = [
     "BodyCut",
+    "CallFailed",
     "CannotConnect",
     "Client",
     "ClosedEarly",

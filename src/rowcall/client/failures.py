@@ -1,12 +1,13 @@
 """What breaks on the wire, one class for each thing that can.
 
-    WireError (httpx.TransportError)
-    |-- NOT_SENT    Refused, NameNotFound, NoRoute, TooManyFiles, ConnectBroken, CannotConnect,
-    |               ConnectTimedOut, PoolTimedOut
-    |-- SETUP       TLSUntrusted, TLSExpired, TLSWrongHost, TLSFailed
-    |-- REUSED      StaleConnection
-    |-- MAYBE_SENT  Reset, ClosedEarly, BodyCut, Garbled, TimedOut
-    '-- RECORD      ReplyTooLarge, Unsendable
+    CallFailed
+    '-- WireError (httpx.TransportError)
+        |-- NOT_SENT    Refused, NameNotFound, NoRoute, TooManyFiles, ConnectBroken, CannotConnect,
+        |               ConnectTimedOut, PoolTimedOut
+        |-- SETUP       TLSUntrusted, TLSExpired, TLSWrongHost, TLSFailed
+        |-- REUSED      StaleConnection
+        |-- MAYBE_SENT  Reset, ClosedEarly, BodyCut, Garbled, TimedOut
+        '-- RECORD      ReplyTooLarge, Unsendable
 
 Each is also the httpx exception that fits, so that ``except httpx.ConnectError`` works. A message is one line with
 scheme, host, port and path, never with the query, credentials or headers.
@@ -18,10 +19,14 @@ from typing import ClassVar
 
 import httpx
 
-from rowcall.outcome import Failure, FailureClass
+from rowcall.outcome import Classed, Failure, FailureClass
 
 
-class WireError(httpx.TransportError):
+class CallFailed(Classed):
+    """A request that brought no answer; ``failure`` says why and who pays."""
+
+
+class WireError(CallFailed, httpx.TransportError):
     """A request without a whole reply.
 
     Attributes:
@@ -37,6 +42,11 @@ class WireError(httpx.TransportError):
     def __init__(self, request: httpx.Request, detail: str = "") -> None:
         message = f"{self.what}: {place_of(request.url)}"
         super().__init__(f"{message} ({detail})" if detail else message, request=request)
+
+    @property
+    def failure(self) -> Failure:
+        """It as an outcome."""
+        return Failure(self.cls, self.reason, str(self))
 
 
 class CannotConnect(WireError, httpx.ConnectError):
@@ -189,7 +199,7 @@ class Unsendable(WireError, httpx.LocalProtocolError):
 def failure_of(error: BaseException) -> Failure:
     """What an exception of a call means; one that is not the wire's is the record's, ``unexpected_error``."""
     if isinstance(error, WireError):
-        return Failure(error.cls, error.reason, str(error))
+        return error.failure
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout):
         return Failure(FailureClass.NOT_SENT, CannotConnect.reason, _described(error))
     if isinstance(error, httpx.TransportError):

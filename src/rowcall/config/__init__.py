@@ -3,13 +3,14 @@
 from rowcall.config.dotenv import environment
 from rowcall.config.following import Reference
 from rowcall.config.lines import KeyPath, key_lines
-from rowcall.config.loading import load
+from rowcall.config.loading import compose, default_name, load
 from rowcall.config.model import Config
 from rowcall.config.references import fingerprint, resolve
 from rowcall.config.secret import Secret
 from rowcall.config.tables import (
     ApiTable,
     BackoffTable,
+    HandlerTable,
     InputTable,
     MockTable,
     OutputTable,
@@ -26,6 +27,7 @@ __all__ = [
     "ApiTable",
     "BackoffTable",
     "Config",
+    "HandlerTable",
     "InputTable",
     "KeyPath",
     "MockTable",
@@ -39,6 +41,8 @@ __all__ = [
     "Secret",
     "StopTable",
     "StoreTable",
+    "compose",
+    "default_name",
     "environment",
     "fingerprint",
     "key_lines",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -104,5 +104,6 @@ def _keys_by_table(model: type[BaseModel], path: KeyPath = ()) -> Iterator[tuple
     fields = {field.alias or name: field.annotation for name, field in model.model_fields.items()}
     yield path, list(fields)
     for name, annotation in fields.items():
-        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-            yield from _keys_by_table(annotation, (*path, name))
+        for inner in (annotation, *get_args(annotation)):  # a table that may be left out is ``Table | None``
+            if isinstance(inner, type) and issubclass(inner, BaseModel):
+                yield from _keys_by_table(inner, (*path, name))

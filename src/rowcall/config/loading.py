@@ -49,6 +49,21 @@ def load(path: Path, *, overrides: Mapping[str, Any] | None = None) -> Config:
     return _build(written, Origin(path, lines, overridden, copy.deepcopy(written)))
 
 
+def compose(settings: Tree, *, name: str, further: Mapping[str, Any]) -> Config:
+    """A config that no file holds, checked in the same way; its paths are relative to the current folder.
+
+    Args:
+        settings: what a file would say.
+        name: what messages call it in the place of the file.
+        further: more settings, by dotted key.
+
+    Raises:
+        ConfigError: every fault.
+    """
+    _override(settings, further)
+    return _build(settings, Origin(Path(name), {}, (), copy.deepcopy(settings)))
+
+
 def _read(path: Path) -> tuple[Tree, dict[KeyPath, int]]:
     text = _text(path)
     try:
@@ -122,8 +137,9 @@ def _with_derived(data: Tree, file: Path) -> Tree:
     api, request = table_in(data, "api"), table_in(data, "request")
     preset = _PRESETS.get(api.get("preset"), {}) if isinstance(api.get("preset"), str) else {}
     _default(data, "api", "base_url", preset.get("base_url"))
-    _default(data, "request", "path", preset.get("path"))
-    _default(data, "request", "method", "GET" if request.get("body") is None else "POST")
+    if "handler" not in data:
+        _default(data, "request", "path", preset.get("path"))
+        _default(data, "request", "method", "GET" if request.get("body") is None else "POST")
     _default(data, "store", "path", f"{name}.db")
     return data
 

@@ -19,6 +19,7 @@ from rowcall.config.references import Fingerprinter, Masker, Resolver
 from rowcall.config.rules import EXPORT_SUFFIXES, Tree, table_in
 from rowcall.config.tables import (
     ApiTable,
+    HandlerTable,
     InputTable,
     OutputTable,
     PaceTable,
@@ -93,6 +94,7 @@ class Config(Table):
     input: InputTable
     api: ApiTable
     request: RequestTable = RequestTable()
+    handler: HandlerTable | None = None
     response: ResponseTable = ResponseTable()
     output: OutputTable = OutputTable()
     pace: PaceTable = PaceTable()
@@ -149,11 +151,13 @@ class Config(Table):
         """What all records of this job send, as written, for hashing.
 
         That is ``[request]``, the preset and the base URL; files by the SHA-256 of their contents, secrets by name;
-        nothing that a preset adds.
+        nothing that a preset adds. Where there is a handler, it is its path and version.
 
         Raises:
             ConfigError: files that cannot be read.
         """
+        if self.handler:
+            return {"handler": {"path": self.handler.path, "version": self.handler.version}}
         written = self._origin.written
         request, api = table_in(written, "request"), table_in(written, "api")
         printer = Fingerprinter(self.folder, self.where)

@@ -14,6 +14,7 @@ from typing import Any
 from rowcall.config.explain import Fault, name_of
 from rowcall.config.lines import KeyPath
 from rowcall.config.references import SECRET_HEADERS, is_reference
+from rowcall.config.secret import Secret
 from rowcall.config.units import quoted
 
 Tree = dict[str, Any]
@@ -27,7 +28,7 @@ _TABLES_OF_HEADERS = (("api", "headers"), ("request", "headers"))
 
 def broken_rules(data: Tree) -> Iterator[Fault]:
     """Every fault that no single model can see."""
-    yield from _missing_for_preset(data)
+    yield from _beside_handler(data) if "handler" in data else _missing_for_preset(data)
     yield from _export_format(data)
     for path in _TABLES_OF_HEADERS:
         yield from _headers(path, table_in(data, *path))
@@ -42,6 +43,16 @@ def table_in(data: Tree, *path: str) -> Tree:
         inner = data.get(name)
         data = inner if isinstance(inner, dict) else {}
     return data
+
+
+_MADE_BY_HANDLER = (("request",), ("response", "extract"), ("response", "parse"), ("response", "schema"))
+
+
+def _beside_handler(data: Tree) -> Iterator[Fault]:
+    for path in _MADE_BY_HANDLER:
+        if path[-1] in table_in(data, *path[:-1]):
+            what = f"{name_of(path)} means nothing beside [handler], which makes its requests and results by itself"
+            yield Fault(path, what, f"take {name_of(path)} or [handler] out")
 
 
 def _missing_for_preset(data: Tree) -> Iterator[Fault]:
@@ -71,7 +82,7 @@ def _export_format(data: Tree) -> Iterator[Fault]:
 def _headers(path: KeyPath, table: Tree) -> Iterator[Fault]:
     for name, value in table.items():
         here = (*path, name)
-        if not isinstance(value, str) and not is_reference(value):
+        if not isinstance(value, str | Secret) and not is_reference(value):
             yield Fault(here, f"{name_of(here)} must be text in quotes or a reference")
         elif name.lower() in SECRET_HEADERS and isinstance(value, str) and "{{" not in value:
             yield Fault(

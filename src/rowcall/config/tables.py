@@ -69,6 +69,13 @@ def _status(value: Any) -> str:
     return text
 
 
+def _function_path(path: str) -> str:
+    file, _, name = path.rpartition(":")
+    if not file.endswith(".py") or not name.isidentifier():
+        raise ValueError(f'must be a file and a function in it such as "tasks.py:label", not {quoted(path)}')
+    return path
+
+
 def _key_reference(value: Any) -> Any:
     """A reference or a ``Secret``; a key that is written out is never repeated."""
     if isinstance(value, str):
@@ -148,6 +155,14 @@ class ResponseTable(Table):
     json_schema: dict[str, Any] | None = Field(default=None, alias="schema")
     answer: Annotated[tuple[Status, ...], _FROM_LIST] = ()
     retries: Annotated[int, Field(ge=0)] = 1
+
+
+class HandlerTable(Table):
+    """``[handler]``: a function of the user's own in the place of ``[request]``."""
+
+    path: Annotated[str, AfterValidator(_function_path)]
+    version: Text = "1"
+    columns: Annotated[Texts, Field(min_length=1)] | None = None
 
 
 class OutputTable(Table):

@@ -111,6 +111,7 @@ class Gate:
         self._probes = 0
         self.last_success = 0
         self.early_over = False
+        self.handler_works = False
         self.trouble: Trouble | None = None
 
     @property
@@ -172,6 +173,16 @@ class Gate:
         if self._closed and number == self._probe:
             self._probe = None
             self._closed = Closed(self._closed.since, self._closed.cause, now + self._wait())
+
+    def stay(self) -> None:
+        """A handler's run ended without a request: perhaps none ever comes, so nobody waits for the first one."""
+        self._first_answered = True
+
+    def success_without_request(self) -> Rulings:
+        """A handler gave an answer all by itself: evidence against other rows' data, none about the API."""
+        self.handler_works = True
+        own = [h for h in self._held if _early(h.failure) and h.failure.status is None]
+        return self._judge(own, Verdict.PROVEN)
 
     def success(self, number: int) -> Rulings:
         """A call succeeded: it proves what was held before it was sent, and may open the gate."""

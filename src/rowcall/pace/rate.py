@@ -63,3 +63,34 @@ class Rate:
             return most
         tat = max(self._tat, first)
         return min(most, 1 + max(0, int((last + self._tolerance - tat) / self._step)))
+
+
+class Onlooker(Rate):
+    """A rate as it is seen by who starts work that takes its places by itself: it looks, and takes none."""
+
+    def __init__(self, rate: Rate) -> None:
+        self._rate = rate
+
+    @property
+    def resting_until(self) -> float:
+        """When the rest that the server asked for is over."""
+        return self._rate.resting_until
+
+    def rest(self, seconds: float, now: float) -> None:
+        """Let no call leave for so long."""
+        self._rate.rest(seconds, now)
+
+    def next_at(self, now: float) -> float:
+        """The earliest time at which the next call may leave."""
+        return self._rate.next_at(now)
+
+    def take(self, now: float) -> float:
+        """When work may start; nothing is taken."""
+        return self._rate.next_at(now)
+
+    def give_back(self) -> None:
+        """Nothing was taken."""
+
+    def places(self, now: float, horizon: float, most: int) -> int:
+        """How many calls, up to ``most``, may leave within ``horizon`` seconds."""
+        return self._rate.places(now, horizon, most)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from rowcall.job import Record
 
 
+@runtime_checkable
 class Source(Protocol):
     """An input that can be read from its start, as often as it is asked, one record at a time.
 

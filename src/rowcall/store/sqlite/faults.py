@@ -55,10 +55,18 @@ def translated(path: Path) -> Iterator[None]:
         raise _say(path, *_BY_ERRNO.get(error.errno, (Unavailable, error.strerror or str(error)))) from error
     except UnicodeEncodeError as error:
         raise StoreError(f"{path}: a text holds a lone surrogate, which no file can keep") from error
+    except ValueError as error:  # what stands in the file is no UTF-8, no JSON, no status, no time
+        raise _say(path, Corrupt, "the database is damaged") from error
+
+
+_UNREADABLE = "Could not decode to UTF-8"
+"""How Python's module says that a text in the file is none; there is no code for it."""
 
 
 def _from_sqlite(error: sqlite3.Error, path: Path) -> Exception:
     code = getattr(error, "sqlite_errorcode", None)
+    if code is None and _UNREADABLE in str(error):
+        return _say(path, Corrupt, "the database is damaged")
     if code is None:  # raised by Python's module, not by SQLite: a bug of ours
         return error
     kind, what = _BY_CODE.get(code) or _BY_CODE.get(code & 0xFF) or (StoreError, str(error))

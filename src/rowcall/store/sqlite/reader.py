@@ -87,7 +87,8 @@ class SQLiteReader(Reader):
     async def payload(self, row: int) -> dict[str, Any] | None:
         """The record of a job; None where it was pruned."""
         record = await self._read(queries.payload, row)
-        return None if record is None else values.loads(record)
+        with translated(self.path):
+            return None if record is None else values.loads(record)
 
     async def tries(self, row: int) -> list[Try]:
         """A job's unsuccessful calls, oldest first."""
@@ -96,7 +97,8 @@ class SQLiteReader(Reader):
     async def answers(self, kind: str, keys: Sequence[str]) -> dict[str, Answer]:
         """Jobs by key, with the current answer of the done ones. At most 1,000 keys a call."""
         rows = await self._read(queries.answers, kind, keys)
-        return {answer.key: answer for answer in map(queries.read_answer, rows)}
+        with translated(self.path):
+            return {answer.key: answer for answer in map(queries.read_answer, rows)}
 
     async def page(self, kind: str, *, after: int = 0, limit: int = 1000, status: Status | None = None) -> list[JobRow]:
         """Jobs in the order of their enqueueing, those after row ``after``."""

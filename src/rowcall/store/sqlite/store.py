@@ -195,7 +195,8 @@ class SQLiteStore(SQLiteReader, Store):
 
         try:
             await self._patiently(self._transact, take, checkpoint=False)
-            return [claiming.read_job(row) for row in taken]
+            with translated(self.path):
+                return [claiming.read_job(row) for row in taken]
         except asyncio.CancelledError:
             self._errand(self._write(settling.hand_back, taken))
             raise

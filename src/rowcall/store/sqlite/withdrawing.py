@@ -10,7 +10,8 @@ from rowcall.store.base import Claim, RolledBack
 from rowcall.store.sqlite.clock import stamp
 
 _CANCELLED = """
-    SELECT jobs.rowid, epoch FROM json_each(?) AS claim CROSS JOIN jobs ON jobs.rowid = json_extract(claim.value, '$[0]')
+    SELECT jobs.rowid, epoch FROM json_each(?) AS claim
+    CROSS JOIN jobs ON jobs.rowid = json_extract(claim.value, '$[0]')
     WHERE epoch = json_extract(claim.value, '$[1]') AND status = 'cancelled'
 """
 

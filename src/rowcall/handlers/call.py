@@ -1,0 +1,225 @@
+"""What a handler is given to call the API with: one object for each of its runs."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any, Generic, TypedDict, TypeVar, Unpack
+
+import httpx
+
+from rowcall import values
+from rowcall.calling import Departure, Wire, request_ended
+from rowcall.client import CallFailed
+from rowcall.handlers.replies import Offline, Response, StatusFailed, read
+from rowcall.job import Job
+from rowcall.outcome import FailureClass, Reply
+from rowcall.providers.endpoint import Endpoint
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What all calls of a run share.
+
+    Attributes:
+        endpoint: where paths are joined to, and its headers.
+        answers: statuses beyond 2xx that are answers.
+        wire: client, pace and listener.
+        slots: one for each request in flight.
+    """
+
+    endpoint: Endpoint
+    answers: frozenset[int]
+    wire: Wire
+    slots: asyncio.Semaphore
+
+
+class How(TypedDict, total=False):
+    """What a request is made of beside method and URL; the words are httpx's.
+
+    Attributes:
+        params: the query.
+        headers: they win over those of ``[api]``.
+        json: the body as JSON; numbers of the record go out as they came in.
+        content: the body as it is.
+        data: the fields of a form.
+        files: a multipart body.
+        timeout: seconds for this request, all of it; left out: ``[api] timeout``.
+    """
+
+    params: Any
+    headers: Mapping[str, str] | None
+    json: Any
+    content: str | bytes | None
+    data: Mapping[str, Any] | None
+    files: Any
+    timeout: float
+
+
+class Verbs(Generic[T]):
+    """The methods of HTTP, each a ``request``."""
+
+    @abstractmethod
+    def request(self, method: str, url: str, **how: Unpack[How]) -> T:
+        """Send one request."""
+
+    def get(self, url: str, **how: Unpack[How]) -> T:
+        """GET; keyword arguments as in ``How``."""
+        return self.request("GET", url, **how)
+
+    def post(self, url: str, **how: Unpack[How]) -> T:
+        """POST; keyword arguments as in ``How``."""
+        return self.request("POST", url, **how)
+
+    def put(self, url: str, **how: Unpack[How]) -> T:
+        """PUT; keyword arguments as in ``How``."""
+        return self.request("PUT", url, **how)
+
+    def patch(self, url: str, **how: Unpack[How]) -> T:
+        """PATCH; keyword arguments as in ``How``."""
+        return self.request("PATCH", url, **how)
+
+    def delete(self, url: str, **how: Unpack[How]) -> T:
+        """DELETE; keyword arguments as in ``How``."""
+        return self.request("DELETE", url, **how)
+
+
+class Call(Verbs[Coroutine[Any, Any, Response]]):
+    """One run of an async handler for one record.
+
+    Attributes:
+        key: for an Idempotency-Key: the same over tries and restarts, another for another input or version.
+        number: which charged try of the record this is, from 1.
+        last: the latest reply; None before the first.
+    """
+
+    def __init__(self, shared: Shared, job: Job, departure: Departure) -> None:
+        self.key = shared.wire.call_key(job)
+        self.number = job.attempts + 1
+        self.last: Reply | None = None
+        self._shared = shared
+        self._job = job
+        self._departure = departure
+        self._over = False
+
+    async def request(self, method: str, url: str, **how: Unpack[How]) -> Response:
+        """Send one request and read the whole reply; it waits until the pace allows.
+
+        No redirect is followed, no cookie kept, and nothing is sent twice.
+
+        Args:
+            method: ``GET``, ``POST`` and so on.
+            url: a path below the base URL, or a whole URL; only the base URL's own host gets the key.
+            how: see ``How``.
+
+        Raises:
+            CallFailed: anything but a reply of 2xx or of a status in ``[response] answer``. The engine knows what
+                to do about it, also where it is raised again or another exception on top of it.
+            RuntimeError: the handler has returned already.
+        """
+        self.check()
+        return await self._exchange(self._request(method, self._shared.endpoint.url(url), how))
+
+    def check(self) -> None:
+        """Refuse what comes after the handler has returned: nobody paces, counts or waits for it.
+
+        Raises:
+            RuntimeError: it has.
+        """
+        if self._over:
+            raise RuntimeError("this call is over: its handler has returned or was dropped")
+
+    def close(self) -> None:
+        """The handler has returned."""
+        self._over = True
+
+    def _request(self, method: str, url: httpx.URL, how: How) -> httpx.Request:
+        options: dict[str, Any] = {**how}
+        body, own = options.pop("json", None), options.pop("headers", None)
+        headers = httpx.Headers(self._shared.endpoint.headers(url, self._job.data, self.key))
+        if body is not None:
+            options["content"] = values.dumps(body)
+            headers["Content-Type"] = "application/json"
+        headers.update(own or {})
+        return self._shared.wire.client.build_request(method, url, headers=headers, **options)
+
+    async def _exchange(self, request: httpx.Request) -> Response:
+        async with self._shared.slots:
+            await self._wait_for_place()
+            self._leave(request)
+            reply = await self._reply(request)
+        self.last = reply
+        try:
+            return read(request, reply, self._shared.answers)
+        except StatusFailed as error:
+            self._obey(error)
+            raise
+
+    async def _wait_for_place(self) -> None:
+        """Wait for a place of the rate, and for the end of a rest that the API asked for meanwhile."""
+        rate = self._shared.wire.rate
+        leaves = rate.take(monotonic())
+        while (wait := max(leaves, rate.resting_until) - monotonic()) > 0:  # noqa: ASYNC110  a rest may grow meanwhile
+            await asyncio.sleep(wait)
+
+    def _leave(self, request: httpx.Request) -> None:
+        self.check()
+        if self._departure.barred:
+            raise Offline("not sent: the API cannot be reached", request=request)
+        self._departure.leave()
+
+    async def _reply(self, request: httpx.Request) -> Reply:
+        wire, endpoint = self._shared.wire, self._shared.endpoint
+        try:
+            reply = await wire.client.exchange(request, fresh=self._departure.fresh)
+        except CallFailed as error:
+            wire.emit(request_ended(self._job, error.failure))
+            raise
+        wire.emit(request_ended(self._job, reply))
+        return reply if 200 <= reply.status < 300 else _with_body(reply, endpoint.blotted(reply.body))
+
+    def _obey(self, error: StatusFailed) -> None:
+        """A rest that was asked for begins now, whatever the handler makes of the exception."""
+        failure = error.failure
+        if failure.cls is FailureClass.PACE and failure.retry_after:
+            self._shared.wire.rate.rest(failure.retry_after, monotonic())
+
+
+class SyncCall(Verbs[Response]):
+    """One run of a plain handler for one record, which happens in a thread; see ``Call``."""
+
+    def __init__(self, call: Call, loop: asyncio.AbstractEventLoop) -> None:
+        self.key = call.key
+        self.number = call.number
+        self._call = call
+        self._loop = loop
+        self._requests: set[asyncio.Task[Any]] = set()
+
+    def request(self, method: str, url: str, **how: Unpack[How]) -> Response:
+        """Send one request and read the whole reply; see ``Call.request``."""
+        self._call.check()
+        return asyncio.run_coroutine_threadsafe(self._request(method, url, how), self._loop).result()
+
+    def close(self) -> None:
+        """The handler has returned, or nobody waits for it any more; to be said in the loop."""
+        self._call.close()
+        for request in tuple(self._requests):
+            request.cancel()
+
+    async def _request(self, method: str, url: str, how: How) -> Response:
+        task = asyncio.current_task()
+        assert task is not None
+        self._requests.add(task)
+        try:
+            return await self._call.request(method, url, **how)
+        finally:
+            self._requests.discard(task)
+
+
+def _with_body(reply: Reply, body: bytes) -> Reply:
+    return Reply(reply.status, reply.headers, body, reply.latency)

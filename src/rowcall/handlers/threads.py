@@ -1,0 +1,69 @@
+"""Threads for handlers that are plain functions: one that is blocked holds neither the loop nor the exit."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from contextvars import copy_context
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any
+
+_Task = Callable[[], None]
+
+
+class Threads:
+    """Daemon threads, started as they are needed, at most so many. To be used from one event loop."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
+        self._started = 0
+        self._busy = 0
+
+    async def run(self, work: Callable[[], Any]) -> Any:
+        """What ``work`` gives or raises. When cancelled, the thread is left to end by itself."""
+        loop = asyncio.get_running_loop()
+        ended: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
+        context = copy_context()
+
+        def task() -> None:
+            outcome = context.run(_outcome, work)
+            with suppress(RuntimeError):  # the loop is closed, nobody waits any more
+                loop.call_soon_threadsafe(self._end, ended, outcome)
+
+        self._begin(task)
+        value, error = await ended
+        if error is not None:
+            raise error
+        return value
+
+    def close(self) -> None:
+        """Let idle threads end, and busy ones when they are done."""
+        for _ in range(self._started):
+            self._tasks.put(None)
+
+    def _begin(self, task: _Task) -> None:
+        self._busy += 1
+        self._tasks.put(task)
+        if self._busy > self._started and self._started < self._most:
+            self._started += 1
+            Thread(target=_work_off, args=(self._tasks,), daemon=True, name=f"handler {self._started}").start()
+
+    def _end(self, ended: asyncio.Future[Any], outcome: tuple[Any, BaseException | None]) -> None:
+        self._busy -= 1
+        if not ended.done():
+            ended.set_result(outcome)
+
+
+def _outcome(work: Callable[[], Any]) -> tuple[Any, BaseException | None]:
+    try:
+        return work(), None
+    except BaseException as error:  # noqa: BLE001  it is raised again where it is waited for
+        return None, error
+
+
+def _work_off(tasks: SimpleQueue[_Task | None]) -> None:
+    while task := tasks.get():
+        task()

@@ -1,0 +1,53 @@
+"""An event loop of its own, in a thread, for programs that have none or cannot wait on theirs (a notebook)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from contextlib import suppress
+from threading import Event, Thread
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+
+def apart(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """What ``work`` gives or raises, on a loop of its own. Ctrl+C here cancels it there, and waits for its end."""
+    return _Apart(work).wait()
+
+
+class _Apart(Thread, Generic[T]):
+    def __init__(self, work: Callable[[], Coroutine[Any, Any, T]]) -> None:
+        super().__init__(name="rowcall", daemon=True)
+        self._work = work
+        self._begun = Event()
+        self._result: Future[T] = Future()
+        self._task: asyncio.Task[T] | None = None
+
+    def run(self) -> None:
+        try:
+            self._result.set_result(asyncio.run(self._main()))
+        except BaseException as error:  # noqa: BLE001  it is raised again by ``wait``
+            self._result.set_exception(error)
+
+    async def _main(self) -> T:
+        self._task = asyncio.current_task()
+        self._begun.set()
+        return await self._work()
+
+    def wait(self) -> T:
+        self.start()
+        try:
+            return self._result.result()
+        except BaseException:
+            if not self._result.done():
+                self._cancel()
+            raise
+
+    def _cancel(self) -> None:
+        self._begun.wait()
+        if self._task:
+            with suppress(RuntimeError):  # its loop is closed: it has ended meanwhile
+                self._task.get_loop().call_soon_threadsafe(self._task.cancel)
+        self.join()

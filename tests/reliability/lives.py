@@ -1,0 +1,104 @@
+"""Runs that are killed, one after the other, over one store, and what each of them left."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+from dataclasses import dataclass, field
+
+from aftermath import answers, ended_once
+from project import some_rows
+
+CONCURRENCY = 16
+MORE = 120
+
+
+@dataclass
+class Life:
+    """One process from its start to its kill."""
+
+    calls: list
+    lost: set = field(default_factory=set)
+
+    @property
+    def in_flight(self):
+        return sum(call.status == "dropped" for call in self.calls)
+
+
+class Lives:
+    """Runs that are killed, one after the other, over one store; more records come when all are done."""
+
+    def __init__(self, project, seed):
+        self.project, self.api = project, project.api
+        self.random = random.Random(seed)
+        self.count = MORE
+        self.lives = []
+        self.stored = {}
+        project.api.latency = 0.05
+        project.write(some_rows(self.count), concurrency=CONCURRENCY)
+
+    async def kill_one(self):
+        """Start a run and kill it at a random moment; a run that ended before is no kill."""
+        before = len(self.api.calls)
+        process = await self.project.start("run")
+        if self.random.random() < 0.25:
+            await asyncio.sleep(self.random.uniform(0, 0.8))
+        else:
+            called = asyncio.create_task(self.api.wait_for_calls(self.api.arrived + 1))
+            ended = asyncio.create_task(process.wait())
+            await asyncio.wait([called, ended], return_when=asyncio.FIRST_COMPLETED, timeout=30)
+            called.cancel()
+            await asyncio.sleep(self.random.uniform(0, 0.35))
+        if process.returncode is None:
+            process.kill()
+        await self.bury(process, before)
+
+    async def bury(self, process, before):
+        """Look at what a process left that was killed; one that ended by itself must have ended well."""
+        _, said = await asyncio.wait_for(process.communicate(), 60)
+        alive = process.returncode == -signal.SIGKILL
+        await asyncio.wait_for(self.api.wait_in_flight(0), 5)
+        if alive:
+            self.look_at(Life(self.api.calls[before:]))
+        else:
+            assert process.returncode == 0, said
+        if not alive or len(self.stored) >= self.count - CONCURRENCY:
+            self.more()
+
+    def look_at(self, life):
+        """Nothing that was stored is lost, and what was called and is not stored stays within its bound."""
+        stored = answers(self.project.folder)
+        assert self.stored.items() <= stored.items()
+        assert not {key_of(call) for call in life.calls} & self.stored.keys(), "a record that was done is called again"
+        life.lost = {key_of(call) for call in life.calls} - stored.keys()
+        assert len(life.lost) <= 3 * CONCURRENCY
+        assert len(life.lost) - life.in_flight <= 2 * CONCURRENCY
+        self.stored = stored
+        self.lives.append(life)
+
+    def more(self):
+        self.count += MORE
+        self.project.rows(some_rows(self.count))
+
+    async def finish(self):
+        """Let the last one live to its end; then each record was called once, and once more for each loss."""
+        ran = await self.project.run("run")
+        assert ran.code == 0, ran.err
+        ended_once(self.project, self.count)
+        lost = sum(len(life.lost) for life in self.lives)
+        assert len(self.api.calls) == self.count + lost
+        assert lost <= sum(life.in_flight for life in self.lives) + len(self.lives) * CONCURRENCY
+
+    def figures(self):
+        """Calls repeated and in flight, per kill, for the README."""
+        repeated = [len(life.lost) for life in self.lives]
+        flying = [life.in_flight for life in self.lives]
+        return (
+            f"{len(self.lives)} kills, {len(self.api.calls)} calls: repeated per kill mean "
+            f"{sum(repeated) / len(repeated):.1f}, most {max(repeated)}; in flight mean {sum(flying) / len(flying):.1f}"
+        )
+
+
+def key_of(call):
+    return f"k{call.text.split()[2]}"
