@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from time import monotonic
 
 from rowcall.calling import Caller, Departure
@@ -37,10 +38,18 @@ class Executor:
         """
         fresh = probe or self._judge.fresh_connection(job)
         departure = Departure(self._judge.gate, fresh=fresh, probe=probe)
-        outcome = await self._caller.call(job, departure)
+        outcome = await self._call(job, departure)
         ruling = self._judge.rule(job, departure.number, outcome, now=monotonic(), probe=probe)
         self._hand_over(job, outcome, ruling)
         return ruling
+
+    async def _call(self, job: Job, departure: Departure) -> Outcome:
+        try:
+            return await self._caller.call(job, departure)
+        except asyncio.CancelledError:
+            if departure.number is not None:
+                self._judge.gate.arrive(departure.number, monotonic())
+            raise
 
     def _hand_over(self, job: Job, outcome: Outcome, ruling: Ruling) -> None:
         self._emit(CallEnded(job.key, outcome, ruling.decision))

@@ -81,12 +81,17 @@ def fit_together(config: Config, source: Source, calls: Calls) -> Parts:
     key = compile_key(config.input.key)
     available = source.columns()
     check_columns([*calls.trees, *([key.tree] if key.tree else [])], available)
-    _check_handler_columns(config, available)
+    check_handler_columns(config, available)
     columns = make_columns(config.output.columns)
     return Parts(source, calls.make_caller, Keying(key, calls.columns), columns, request_hash(config.fingerprint()))
 
 
-def _check_handler_columns(config: Config, available: Sequence[str] | None) -> None:
+def check_handler_columns(config: Config, available: Sequence[str] | None) -> None:
+    """See that the input has the columns of ``[handler]``; ``available`` is None where it does not say.
+
+    Raises:
+        ConfigError: it does not.
+    """
     wanted = (config.handler and config.handler.columns) or ()
     unknown = [name for name in wanted if available is not None and name not in available]
     if unknown:

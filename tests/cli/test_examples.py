@@ -45,6 +45,15 @@ async def test_lookup(examples):
     assert valence["zyzzyva"] == ""
 
 
+async def test_handler(examples):
+    """A function of one's own judges each sentence, and asks again about the neutral ones."""
+    folder = await run(examples, "handler", "-n", "60")
+    with (folder / "judged.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))[:60]
+    assert {row["label"] for row in rows} <= {"positive", "neutral", "negative"}
+    assert all(row["label"] == "neutral" for row in rows if row["because"])
+
+
 async def test_embeddings(examples):
     """Every sentence has a vector of length 1, and like sentences point alike."""
     folder = await run(examples, "embeddings", "-n", "80")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowcall.pace.rate import Limit, Rate
+from rowcall.pace.rate import Limit, Onlooker, Rate
 
 
 @given(
@@ -64,3 +64,15 @@ def test_a_place_given_back_is_free_again():
     rate.take(5.0)
     rate.give_back()
     assert rate.next_at(5.0) == 5.0
+
+
+def test_an_onlooker_takes_no_place():
+    """Looking on, starting work and giving back leave the places where they are; a rest counts for both."""
+    rate = Rate(Limit(10, 1.0))
+    onlooker = Onlooker(rate)
+    assert [onlooker.take(0.0) for _ in range(3)] == [0.0] * 3
+    onlooker.give_back()
+    assert [rate.take(0.0), rate.take(0.0)] == [0.0, 0.1]
+    assert (onlooker.next_at(0.0), onlooker.places(0.0, 0.35, 50)) == (rate.next_at(0.0), rate.places(0.0, 0.35, 50))
+    onlooker.rest(5.0, 0.0)
+    assert rate.resting_until == onlooker.resting_until == 5.0

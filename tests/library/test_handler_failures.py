@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import datetime
+import datetime as dt
 import math
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 
@@ -90,18 +91,18 @@ async def test_fail_fails_the_record_under_its_reason(done, rows, store):
 
     async def picky(row, call):
         if row["id"] < 8:
-            raise rowcall.Fail("no text\nat all", reason="no_text" if row["id"] else "failed_by_handler")
+            raise rowcall.Fail("no text\nat all", **({} if row["id"] == 7 else {"reason": "no_text"}))
         return await sentiment(row, call)
 
     report = await done(picky, rows(10))
     assert (report.ending.reason, report.done, report.failed) == ("done", 2, 8)
-    assert store.job(0) == {
+    assert store.job(7) == {
         "status": "failed",
         "reason": "failed_by_handler",
         "error": "no text at all",
         "attempts": 1,
     }
-    assert store.job(7)["reason"] == "no_text"
+    assert store.job(0)["reason"] == "no_text"
 
 
 async def test_retry_later_costs_nothing(done, rows, store):
@@ -118,7 +119,7 @@ async def test_retry_later_costs_nothing(done, rows, store):
     report = await done(later, rows(4))
     assert (report.done, store.attempts()) == (4, {"0": 1, "1": 1, "2": 1, "3": 1})
     assert len(seen) == 3
-    assert min(second - first for first, second in zip(seen, seen[1:], strict=False)) >= 0.2
+    assert min(second - first for first, second in pairwise(seen)) >= 0.2
     assert [(cls, charged) for cls, _, _, charged, _ in store.tries()] == [("later", 0)] * 2
 
 
@@ -176,7 +177,7 @@ for _ in range(300):
     DEEP = [DEEP]
 
 NO_JSON = {
-    "a date": ({"when": [datetime.date(2026, 1, 1)]}, "result.when[0] is a date, which is no JSON"),
+    "a date": ({"when": [dt.date(2026, 1, 1)]}, "result.when[0] is a date, which is no JSON"),
     "a set": ({1, 2}, "result is a set, which is no JSON"),
     "NaN": ({"a": {"b": math.nan}}, "result.a.b is nan, which is no JSON"),
     "infinity": ([1.0, -math.inf], "result[1] is -inf, which is no JSON"),

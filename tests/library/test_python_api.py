@@ -32,7 +32,8 @@ async def other(row, call):
 def test_importing_is_cheap():
     """``import rowcall`` loads none of its dependencies, and every name is there when it is used."""
     script = (
-        "import rowcall, sys; heavy = {'httpx', 'aiohttp', 'pydantic', 'jinja2', 'click'}; assert not heavy & set(sys.modules);"
+        "import rowcall, sys; heavy = {'httpx', 'aiohttp', 'pydantic', 'jinja2', 'click'};"
+        "assert not heavy & set(sys.modules);"
         "assert {getattr(rowcall, name) for name in rowcall.__all__}; assert set(rowcall.__all__) < set(dir(rowcall))"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", script], check=True)
@@ -291,7 +292,7 @@ def test_a_secret_is_in_no_repr_and_no_message(tmp_path):
 
 
 async def test_the_key_of_an_api_comes_from_its_variable(tmp_path, rows, monkeypatch):
-    """openai's key is looked for in its variable; another host is never given it."""
+    """The key of openai is looked for in its variable; another host is never given it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     async with rowcall.open(tmp_path / "t.db", api="openai") as job:
@@ -318,7 +319,7 @@ async def test_a_handler_takes_a_row_and_a_call(opened, rows, handler):
 
 async def test_a_job_is_used_inside_its_block(opened, rows):
     """Outside of ``async with``, without a handler, and with two keys, the message says what to do."""
-    with pytest.raises(RuntimeError, match="async with rowcall.open"):
+    with pytest.raises(RuntimeError, match=r"async with rowcall\.open"):
         await opened().add(rows(1))
     async with opened() as job:
         await job.add(rows(1), key="id")

@@ -23,9 +23,9 @@ async def test_seven_kills(tmp_path, seeds):
 
 
 @pytest.mark.slow
-async def test_fifty_kills(project):
-    """Fifty kills, as the short form."""
-    await kill(project, 1000, 50)
+async def test_thirty_kills(project):
+    """Thirty kills, as the short form."""
+    await kill(project, 1000, 30)
 
 
 @pytest.mark.soak

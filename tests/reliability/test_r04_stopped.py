@@ -20,22 +20,26 @@ def with_lease(project, rows, seconds, **options):
 async def stop(project, process, *, inside):
     """Stop a process in a moment in which it has the turn to write, or has not."""
     moment = random.Random(0)
-    with (project.folder / "t.db-turn").open("rb") as turn:
+    with (project.folder / "t.db-turn").open("rb", buffering=0) as turn:
         for _ in range(2000):
             await asyncio.sleep(moment.uniform(0.001, 0.01))
             process.send_signal(signal.SIGSTOP)
-            if is_held(turn) == inside:
-                return
+            if is_held(turn, process) == inside:
+                await asyncio.sleep(0.02)
+                if is_held(turn, process) == inside:
+                    return
             process.send_signal(signal.SIGCONT)
     raise AssertionError("the moment never came")
 
 
-def is_held(file):
+def is_held(turn, process):
+    """Whether this process has the turn; it writes its number down."""
     try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        fcntl.flock(turn, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return True
-    fcntl.flock(file, fcntl.LOCK_UN)
+        turn.seek(0)
+        return f"process {process.pid} ".encode() in turn.read()
+    fcntl.flock(turn, fcntl.LOCK_UN)
     return False
 
 

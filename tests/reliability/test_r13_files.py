@@ -107,7 +107,7 @@ async def test_truncated(done, left):
     await refused(done, verbs=VERBS[:2])
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [2, *(pytest.param(n, marks=pytest.mark.soak) for n in range(3, 60))])
 async def test_flipped_bits(done, seed):
     """Bits that flipped in the file are met with a message, never with a traceback or another call for what is done."""
     path = done.folder / "store" / "t.db"

@@ -15,9 +15,14 @@ from rowcall.mock import MockAPI
 
 FAIL_POINTS = Path(__file__).with_name("failpoints")
 PHASES = [
-    ("open", "session", "enqueue-begun", "enqueue-done"),
-    ("claim-begun", "claim-done", "build", "read"),
-    ("settle-uncommitted", "beat", "end", "export-begun"),
+    ("claim-done", "read", "settle-uncommitted", "end"),
+    *(
+        pytest.param(phases, marks=pytest.mark.slow)
+        for phases in (
+            ("open", "session", "enqueue-begun", "enqueue-done"),
+            ("claim-begun", "build", "beat", "export-begun"),
+        )
+    ),
 ]
 
 

@@ -54,7 +54,7 @@ async def test_status_and_export_in_a_loop(project):
     await undisturbed(project, process, 300)
 
 
-@pytest.mark.parametrize(("rows", "seconds"), [(200, 1.0), pytest.param(2000, 20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("rows", "seconds"), [(200, 1.0), pytest.param(1000, 8, marks=pytest.mark.slow)])
 async def test_a_reader_with_an_open_transaction(project, rows, seconds):
     """Somebody who reads for long lets the run go on."""
     process = await running(project, rows)

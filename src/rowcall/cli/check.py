@@ -20,6 +20,7 @@ from rowcall.cli.common import SETTING_FLAGS, config_argument, overrides, settin
 from rowcall.cli.examine import Findings, examine
 from rowcall.config import Config, KeyPath, load
 from rowcall.errors import Exit
+from rowcall.job import Job
 from rowcall.outcome import Outcome, Success
 from rowcall.progress import clean
 
@@ -63,7 +64,8 @@ def _report(findings: Findings) -> Iterator[str]:
 def _summary(findings: Findings) -> str:
     trouble = [(findings.clashes, "keys not unique"), (findings.keyless, "without a key")]
     keys = [f"{number:,} {what}" for number, what in trouble if number] or ["keys unique"]
-    said = [f"{findings.records:,} records", *keys, f"{findings.rendered:,} render"]
+    said = [f"{findings.records:,} records", *keys]
+    said += ["requests made by the handler"] if findings.handler else [f"{findings.rendered:,} render"]
     more = [(findings.repeated, "repeated"), (findings.set_aside, "bad lines to be set aside")]
     said += [f"{number:,} {what}" for number, what in more if number]
     if findings.problem_count:
@@ -121,26 +123,29 @@ def _probe(config: Config, findings: Findings) -> Exit:
 
 async def _call(config: Config, key: str, data: dict[str, Any]) -> Outcome:
     """One real call."""
-    from rowcall.client import failure_of
-    from rowcall.parts import call_key, make_client, make_mock, provider_of
-    from rowcall.providers.base import Call
+    from rowcall.calling import Departure, Wire
+    from rowcall.pace.gate import Gate
+    from rowcall.pace.rate import Rate
+    from rowcall.parts import call_key, calls_of, make_client, make_mock
     from rowcall.templates import input_hash, request_hash
 
     async with AsyncExitStack() as stack:
         base_url = None
         if config.api.preset == "mock":
             base_url = (await stack.enter_async_context(make_mock(config))).url
-        provider = await asyncio.to_thread(lambda: provider_of(config.resolve(), base_url))
+        calls = await asyncio.to_thread(lambda: calls_of(config.resolve(), base_url))
         client = await stack.enter_async_context(make_client(config, 1))
-        number = call_key(request_hash(config.fingerprint()), key, input_hash(data, provider.columns))
-        try:
-            return provider.read(await client.exchange(provider.build(data, Call(number))))
-        except Exception as error:  # noqa: BLE001  whatever the wire raises is an outcome; failure_of knows its class
-            return failure_of(error)
+        hashed = input_hash(data, calls.columns)
+        number = call_key(request_hash(config.fingerprint()), key, hashed)
+        wire = Wire(client, Rate(), 1, lambda job: number, lambda event: None)
+        caller = calls.make_caller(wire)
+        stack.callback(caller.close)
+        return await caller.call(Job(0, key, 0, 0, 0, 0, True, 0, hashed, data), Departure(Gate()))
 
 
 def _outcome_text(outcome: Outcome) -> str:
     took = "" if outcome.latency is None else f" in {outcome.latency * 1000:,.0f} ms"
     if isinstance(outcome, Success):
-        return f"HTTP {outcome.status}{took}: {clean(values.dumps(outcome.value).decode())}"
+        status = f"HTTP {outcome.status}" if outcome.status else "answered"
+        return f"{status}{took}: {clean(values.dumps(outcome.value).decode())}"
     return f"failed{took}: {outcome.reason} ({outcome.cls.value}): {clean(outcome.message)}"

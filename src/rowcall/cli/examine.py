@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from rowcall import values
-from rowcall.cli.sending import Preview, Shown
+from rowcall.cli.sending import Marks, Preview, Shown
 from rowcall.config import Config
 from rowcall.errors import ConfigError, InputError, Problem, RowcallError, TemplateError
 from rowcall.job import Record
-from rowcall.parts import source_of
+from rowcall.parts import calls_of, check_handler_columns, source_of
 from rowcall.sources.base import Source
 from rowcall.templates import Key, Tree, check_columns, compile_key
 
@@ -44,7 +44,8 @@ class Findings:
         keyless: rows without a usable key.
         set_aside: lines that cannot be read and will be set aside.
         first: the first requests, with the place of their record.
-        sample: the first record whose request can be built.
+        sample: the first record that can be called for.
+        handler: the requests are made by a handler, which is not run.
         problems: the first of them; ``problem_count`` is how many there are.
     """
 
@@ -56,6 +57,7 @@ class Findings:
     set_aside: int = 0
     first: list[tuple[str, Shown]] = field(default_factory=list)
     sample: tuple[str, dict[str, Any]] | None = None
+    handler: bool = False
     problems: list[Problem] = field(default_factory=list)
     problem_count: int = 0
 
@@ -85,22 +87,25 @@ def examine(config: Config) -> Findings:
     """Look at everything. Reads files and runs the commands that give secrets: blocks."""
     findings, file = Findings(), str(config.file)
     findings.tried(config.resolve, file)
-    preview = findings.tried(lambda: Preview(config), file)
+    calls = findings.tried(lambda: calls_of(config.masked(Marks(config.folder))), file)
+    preview = None if config.handler else findings.tried(lambda: Preview(config), file)
+    findings.handler = config.handler is not None
     key = findings.tried(lambda: compile_key(config.input.key), file)
     source = findings.tried(lambda: source_of(_setting_bad_lines_aside(config)), file)
     if source is None or findings.tried(lambda: (source.columns(),), file) is None:
         return findings
-    trees = [*(preview.provider.trees if preview else ()), *([key.tree] if key and key.tree else [])]
-    if not findings.tried(lambda: _fit(trees, source), file):
+    trees = [*(calls.trees if calls else ()), *([key.tree] if key and key.tree else [])]
+    if not findings.tried(lambda: _fit(config, trees, source), file):
         preview = key = None
     with tempfile.TemporaryDirectory(prefix="rowcall-") as folder, closing(_Seen(Path(folder))) as seen:
         _Reading(findings, preview, key, seen).read(source, Path(folder) / "bad.jsonl", config)
     return findings
 
 
-def _fit(trees: list[Tree], source: Source) -> bool:
-    """True; raises where a template does not fit the columns."""
+def _fit(config: Config, trees: list[Tree], source: Source) -> bool:
+    """True; raises where a template or the handler does not fit the columns."""
     check_columns(trees, source.columns())
+    check_handler_columns(config, source.columns())
     return True
 
 
@@ -141,13 +146,16 @@ class _Reading:
     def _one(self, record: Record) -> None:
         payload = values.dumps(record.data)
         key = self._key(record, payload)
-        if self.preview is None:
-            return
-        shown = self.preview.show(key, record.data)
+        if self.preview is not None:
+            self._show(self.preview, key, record)
+        if self.preview is not None or self.findings.handler:
+            self.findings.sample = self.findings.sample or (key, record.data)
+
+    def _show(self, preview: Preview, key: str, record: Record) -> None:
+        shown = preview.show(key, record.data)
         self.findings.rendered += 1
         if len(self.findings.first) < FIRST:
             self.findings.first.append((record.where, shown))
-            self.findings.sample = self.findings.sample or (key, record.data)
 
     def _key(self, record: Record, payload: bytes) -> str:
         if self.key is None:

@@ -15,6 +15,10 @@ HINTS = {
     "not_found": 'if this is an answer and no failure: [response] answer = ["404"], then rowcall retry {reason}',
     "forbidden": "the key may not read these records; check its rights, then rowcall retry {reason}",
     "rate_limited": "refused again and again while others passed; lower [pace] requests, then rowcall retry {reason}",
+    "handler_error": "your function broke; rowcall show KEY has the traceback; mend it, then rowcall retry {reason}",
+    "result_not_json": "your function returned what no JSON can hold; change it, then rowcall retry {reason}",
+    "put_off": "your function put these off a hundred times; try again with: rowcall retry {reason}",
+    "failed_by_handler": "your function gave these up, and said why; try again with: rowcall retry {reason}",
     "poison": "these records were being called when rowcall died, five times; try one alone with: rowcall retry KEY",
     "reply_too_large": "the reply is larger than rowcall keeps; ask the API for less",
 }

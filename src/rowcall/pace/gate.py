@@ -5,9 +5,10 @@ A pure state machine; times come in as monotonic seconds, nothing is awaited.
 A failure that may be the record's or the world's is *held*: its slot is free, its job still running, nothing written.
 
 - A success of a call sent after a failure was seen proves that failure against its record.
-- The third record in a row that fails for the first time in this run, with no success of any call in between, is an
-  *outage*: the gate closes, everything held is excused. While it is closed one probe at a time goes out, after 1, 2,
-  4, 5, 5, ... seconds, by records that have not failed yet. Only the success of a call sent after the closing opens it.
+- Three records in a row that fail for the first time in this run, with no success of any call in between, are an
+  *outage* (at least a quarter of the calls in flight, since neighbours in the input fail together): the gate closes,
+  everything held is excused. While it is closed one probe at a time goes out, after 1, 2, 4, 5, 5, ... seconds, by
+  records that have not failed yet. Only the success of a call sent after the closing opens it.
 - When no untouched record is left to probe with, a probe's failure is proven against its record.
 - With nothing else in flight or claimable, what is held is proven.
 - Key trouble (401, 403) after a success: the third record in a row stops the run.
@@ -27,7 +28,9 @@ from rowcall.job import Job
 from rowcall.outcome import Failure, FailureClass
 
 OUTAGE_AT = 3
-"""Records that fail for the first time, with no success in between, until it is an outage."""
+"""Records that fail for the first time, with no success in between, until it is an outage; at least."""
+OUTAGE_SHARE = 4
+"""And at least so-many-th part of the calls in flight."""
 KEY_TROUBLE_AT = 3
 """Records in a row that meet 401 or 403, after a success, until the run stops."""
 ALIKE_AT = 5
@@ -102,6 +105,7 @@ class Gate:
         self._held: list[_Held] = []
         self._touched: set[int] = set()
         self._in_a_row = 0
+        self._in_flight = 0
         self._sent = 0
         self._first_sent_at: float | None = None
         self._first_answered = False
@@ -159,6 +163,7 @@ class Gate:
     def depart(self, now: float) -> int:
         """A call leaves; returns its number."""
         self._sent += 1
+        self._in_flight += 1
         if self._first_sent_at is None:
             self._first_sent_at = now
         if self._closed:
@@ -168,7 +173,8 @@ class Gate:
         return self._sent
 
     def arrive(self, number: int, now: float) -> None:
-        """A call ended, however; to be said before what it gave."""
+        """A call ended, however; to be said before what it gave, and where it was dropped."""
+        self._in_flight -= 1
         self._first_answered = True
         if self._closed and number == self._probe:
             self._probe = None
@@ -227,7 +233,7 @@ class Gate:
         return self._judge(self._held, Verdict.EXCUSED)
 
     def _outage(self, now: float) -> Rulings:
-        if self._in_a_row < OUTAGE_AT:
+        if self._in_a_row < max(OUTAGE_AT, self._in_flight // OUTAGE_SHARE):
             return Rulings()
         held = [h for h in self._held if h.failure.cls in _OUTAGE]
         self._in_a_row = 0
