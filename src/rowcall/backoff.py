@@ -139,7 +139,7 @@ def _by_evidence(failure: Failure, job: Job, standing: Standing, policy: RetryPo
 def _pace(failure: Failure, job: Job, standing: Standing, policy: RetryPolicy) -> Decision:
     if standing.rests >= policy.rests:
         return Decision(Action.FAIL)
-    asked = failure.retry_after
+    asked = failure.retry_after or None  # "now" is no answer to "too fast"
     wait = policy.wait(standing.streak) if asked is None else asked * (1 + policy.jitter() / 20)
     return Decision(Action.RELEASE, wait=wait, rest=wait if asked is None else asked)
 

@@ -27,6 +27,7 @@ from rowcall.providers.reading import Unacceptable, compile_path
 from rowcall.results import Columns
 from rowcall.sources import open_source
 from rowcall.sources.base import Source
+from rowcall.sources.kept import Kept
 from rowcall.store.sqlite import SQLiteReader, SQLiteStore
 from rowcall.templates import Tree, check_columns, compile_key, request_hash, union
 
@@ -147,7 +148,7 @@ def _column(name: str, path: str) -> Callable[[Any], Any]:
 def source_of(config: Config) -> Source:
     """Where the records come from; nothing is read yet."""
     table = config.input
-    return open_source(
+    source = open_source(
         config.input_path,
         name=table.path,
         header=table.header,
@@ -156,6 +157,7 @@ def source_of(config: Config) -> Source:
         sql=table.sql,
         on_bad=table.on_bad,
     )
+    return source if source.rereadable else Kept(source)
 
 
 def provider_of(config: Config, base_url: str | None = None) -> Provider:
@@ -223,13 +225,18 @@ async def open_reader(config: Config) -> SQLiteReader:
 
 
 def check_output(config: Config, path: Path) -> None:
-    """See that the export can be written, and that it is not the input, before anything is called.
+    """See that the export can be written, and replaces nothing the run lives on, before anything is called.
 
     Raises:
         OutputError: it cannot, or it is.
     """
-    if str(path) != "-" and path.exists() and config.input_path.exists() and path.samefile(config.input_path):
-        raise OutputError(f"{path} is the input", remedy="name another file in [output] path, or with -o")
+    for what, other in {
+        "the input": config.input_path,
+        "the store": config.store_path,
+        "the config": config.file,
+    }.items():
+        if path.resolve() == other.resolve() and str(path) != "-":
+            raise OutputError(f"{path} is {what}", remedy="name another file in [output] path, or with -o")
     check_export(path, format=_format_at(config, path))
 
 

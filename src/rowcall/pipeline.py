@@ -109,6 +109,11 @@ class Report:
         return self.counts.of(Status.FAILED)
 
     @property
+    def left(self) -> int:
+        """Records of the kind that are neither done nor failed, those of earlier inputs too."""
+        return self.counts.of(Status.PENDING) + self.counts.of(Status.RUNNING)
+
+    @property
     def total(self) -> int:
         """All records of the kind."""
         return self.counts.total
@@ -388,7 +393,7 @@ class Pipeline:
             enqueued=self.enqueued,
             tally=self.tally,
             counts=await store.counts(name),
-            strays=await store.strays(name, begun.run.pass_),
+            strays=0 if self.reading else await store.strays(name, begun.run.pass_),
             joined=begun.run.joined,
             output=output,
             rows=await self._export(store, begun.parts, output) if output else 0,

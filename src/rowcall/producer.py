@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from rowcall import values
-from rowcall.errors import InputError
+from rowcall.errors import Busy, InputError
 from rowcall.job import Record
 from rowcall.sources.base import Source
 from rowcall.store.base import Enqueued, Entry, Store
@@ -109,9 +110,13 @@ class Producer:
         self._notice()
 
     async def _bring(self, group: list[Entry]) -> None:
-        self.enqueued += await self._store.enqueue(
-            self._to.kind, group, pass_=self._to.pass_, request=self._to.request, batch=self._to.batch
-        )
+        to = self._to
+        while True:
+            with suppress(Busy):  # the store has waited long already; what is read is not given up for that
+                self.enqueued += await self._store.enqueue(
+                    to.kind, group, pass_=to.pass_, request=to.request, batch=to.batch
+                )
+                break
         self._notice()
 
     async def _bring_left_behind(self) -> None:

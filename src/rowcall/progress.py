@@ -40,7 +40,7 @@ def short_time(seconds: float) -> str:
 
 
 class Progress:
-    """Shows a pipeline at work on ``stream`` (stderr). A context manager; ``say`` writes a line above the display."""
+    """Shows a pipeline at work on ``stream`` (stderr). ``say`` writes a line above the display."""
 
     def __init__(self, stream: TextIO, *, quiet: bool = False, live: bool = True) -> None:
         self._stream = stream
@@ -54,8 +54,7 @@ class Progress:
         """Write a line of talk."""
         self._wipe()
         if not self._quiet:
-            self._stream.write(text + "\n")
-            self._stream.flush()
+            self._write(text + "\n")
 
     def hear(self, event: Event) -> None:
         """Turn an event into talk, where it is worth a line."""
@@ -93,11 +92,10 @@ class Progress:
             line = progress_line(pipeline, self._rate())
             if self._redraws:
                 width = shutil.get_terminal_size().columns
-                self._stream.write("\r\x1b[K" + line[: width - 1])
+                self._write("\r\x1b[K" + line[: width - 1])
                 self._shown = True
             else:
-                self._stream.write(line + "\n")
-            self._stream.flush()
+                self._write(line + "\n")
 
     def _rate(self) -> float:
         (then, before), (now, done) = self._samples[0], self._samples[-1]
@@ -105,8 +103,15 @@ class Progress:
 
     def _wipe(self) -> None:
         if self._shown:
-            self._stream.write("\r\x1b[K")
+            self._write("\r\x1b[K")
             self._shown = False
+
+    def _write(self, text: str) -> None:
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except OSError:  # whoever was reading has gone; the batch goes on without them
+            self._quiet = True
 
 
 def progress_line(pipeline: Pipeline, rate: float) -> str:

@@ -147,6 +147,7 @@ class Worker:
         self._ready: deque[Job] = deque()
         self._calls: dict[asyncio.Task[None], Job] = {}
         self._lone: asyncio.Task[None] | None = None
+        self._sent_before_lone = 0
         self._dry_until = 0.0
         self._sure_at = monotonic()
         self._wake = asyncio.Event()
@@ -209,7 +210,7 @@ class Worker:
             return 0
         room = self._judge.gate.room(now)
         if room is not None:
-            return room if not self._ready and self._lone is None else 0
+            return room if not self._ready and not self._lone_starts else 0
         slots = self._task.concurrency
         want = slots - self.in_flight + slots // 4 - len(self._ready)
         return self._quota.most(min(want, self._rate.places(now, AHEAD, slots * 2) - len(self._ready)))
@@ -267,19 +268,26 @@ class Worker:
                 steps.close()
                 return
             self._calls[call] = job
-            self._lone = call if alone else self._lone
+            if alone:
+                self._lone, self._sent_before_lone = call, self._judge.gate.sent
             call.add_done_callback(self._ended)
 
     def _may_start(self, now: float) -> bool:
         if self._ending or self.in_flight >= self._task.concurrency or self._rate.next_at(now) > now + AHEAD:
             return False
         room = self._judge.gate.room(now)
-        return room is None or (room > 0 and self._lone is None)
+        return room is None or (room > 0 and not self._lone_starts)
+
+    @property
+    def _lone_starts(self) -> bool:
+        """A call that goes alone was started and has not left yet; from then on the gate knows of it."""
+        return self._lone is not None and self._judge.gate.sent == self._sent_before_lone
 
     async def _call(self, job: Job, leaves: float, *, probe: bool) -> None:
         if (wait := leaves - monotonic()) > 0:
             await asyncio.sleep(wait)
-        if self._ending or (self._judge.gate.closed and not probe):
+        resting = self._rate.resting_until > monotonic()
+        if self._ending or resting or (self._judge.gate.closed and not probe):
             self._rate.give_back()
             self._settler.put([_as_if_never_claimed(job)])
             return
@@ -366,8 +374,9 @@ class Worker:
 
     def _give_up(self, now: float) -> bool:
         """Stop where nothing ever succeeded for too long."""
-        trouble = self._judge.gate.trouble
-        if trouble is None or now < trouble.since + self._task.first_success:
+        gate = self._judge.gate
+        trouble, answers_due = gate.trouble, bool(self._calls) and gate.closed is None
+        if trouble is None or answers_due or now < trouble.since + self._task.first_success:
             return False
         reason = "unreachable" if trouble.cause.cls is FailureClass.NOT_SENT else trouble.cause.reason
         self.stop(Ending(reason, trouble.cause.message, trouble.cause))

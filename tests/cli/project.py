@@ -86,7 +86,7 @@ class Project:
             writer.writerow(["id", "text", "note"])
             writer.writerows(rows)
 
-    async def start(self, *args):
+    async def start(self, *args, stdin=asyncio.subprocess.DEVNULL):
         env = {k: v for k, v in os.environ.items() if not k.startswith("ROWCALL_")} | self.env
         return await asyncio.create_subprocess_exec(
             sys.executable,
@@ -95,7 +95,7 @@ class Project:
             *args,
             cwd=self.folder,
             env=env,
-            stdin=asyncio.subprocess.DEVNULL,
+            stdin=stdin,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )

@@ -206,3 +206,23 @@ async def test_an_output_that_cannot_be_written(project, written, says):
     assert says in ran.err
     assert not project.api.calls
     assert not (project.folder / "t.db").exists()
+
+
+async def test_an_output_that_is_the_store(project):
+    """An export that would replace the store is refused, and the store is as it was."""
+    project.write(some_rows(3))
+    assert (await project.run("run")).code == 0
+    ran = await project.run("run", "-o", "t.db")
+    assert ran.code == 2
+    assert "the store" in ran.err
+    assert project.statuses() == {"done": 3}
+
+
+async def test_a_setting_that_the_api_refuses_fails_nothing(project):
+    """400 on everything: the run stops with exit 3, and no record is failed or charged, however many are out."""
+    project.api.poison = lambda text: 400
+    project.write(some_rows(60), concurrency=32)
+    ran = await project.run("run")
+    assert ran.code == 3
+    assert project.statuses() == {"pending": 60}
+    assert set(project.attempts().values()) == {0}

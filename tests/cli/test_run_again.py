@@ -159,3 +159,14 @@ async def test_plain_sql_by_hand_is_obeyed(project):
     assert (await project.run("run")).code == 0
     assert len(project.api.calls) == 8
     assert project.statuses() == {"done": 6}
+
+
+async def test_records_from_a_pipe(project):
+    """Records that come from stdin are called and exported like any others, though they can be read only once."""
+    project.write(some_rows(5))
+    project.replace('"in.csv"', '"-"')
+    with (project.folder / "in.csv").open() as records:
+        process = await project.start("run", stdin=records)
+    ran = await project.end(process)
+    assert ran.code == 0, ran.err
+    assert [row["label"] for row in project.exported()] == ["positive"] * 5

@@ -44,7 +44,10 @@ def run(config: Path, **flags: Any) -> int:
     The same command goes on after Ctrl+C, a crash or an outage. A record that is done is not called again unless
     what it would send has changed.
     """
-    return asyncio.run(_run(load(config, overrides=overrides(flags)), flags))
+    try:
+        return asyncio.run(_run(load(config, overrides=overrides(flags)), flags))
+    except asyncio.CancelledError:
+        return Exit.INTERRUPTED
 
 
 async def _run(config: Config, flags: dict[str, Any]) -> int:
@@ -90,21 +93,27 @@ def _asker(progress: Progress) -> Ask:
             "  redo  they are called again\n"
             "  stop  nothing is called"
         )
-        answer: IfChanged = click.prompt(
-            "keep, redo or stop", type=click.Choice(["keep", "redo", "stop"]), default="stop", err=True
-        )
+        heard = signal.signal(signal.SIGINT, signal.default_int_handler)  # the loop stands still while it is asked
+        try:
+            answer: IfChanged = click.prompt(
+                "keep, redo or stop", type=click.Choice(["keep", "redo", "stop"]), default="stop", err=True
+            )
+        finally:
+            signal.signal(signal.SIGINT, heard)
         return answer
 
     return ask
 
 
 def _obey_signals(pipeline: Pipeline, progress: Progress) -> None:
-    """First Ctrl+C drains, the second drops the calls in flight; SIGTERM likewise."""
-    loop, seen = asyncio.get_running_loop(), 0
+    """First Ctrl+C drains, the second drops the calls in flight, the third whatever is done; SIGTERM likewise."""
+    loop, seen, run = asyncio.get_running_loop(), 0, asyncio.current_task()
 
     def stop(reason: str) -> None:
         nonlocal seen
         seen += 1
+        if seen > 2 and run:
+            run.cancel()
         if seen > 1:
             pipeline.drop()
             return
@@ -130,7 +139,8 @@ def exit_code(report: Report) -> Exit:
         case "done":
             return Exit.SOME_FAILED if report.counts.of(Status.FAILED) else Exit.DONE
         case "limit":
-            return Exit.SOME_FAILED if report.tally.failed else Exit.DONE
+            failed = report.counts.of(Status.FAILED) if not report.left else report.tally.failed
+            return Exit.SOME_FAILED if failed else Exit.DONE
         case "interrupted":
             return Exit.INTERRUPTED
         case "terminated":

@@ -107,9 +107,8 @@ def _tokens(tally: Tally) -> str:
 
 
 def _next(report: Report, config: Path) -> str:
-    left = report.counts.of(Status.PENDING) + report.counts.of(Status.RUNNING) - report.strays
     here = config == Path("config.toml")
-    if left > 0:
+    if report.left and report.ending.reason != "done":
         return "Go on with: rowcall run" + ("" if here else f" {config}")
     if report.counts.of(Status.FAILED):
         return "What failed and what to do: rowcall errors" + ("" if here else f" --config {config}")

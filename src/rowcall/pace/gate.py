@@ -204,7 +204,8 @@ class Gate:
     def hold(self, job: Job, failure: Failure, *, probe: bool, now: float) -> Rulings:
         """A failure that waits for evidence. ``failure.cls`` is the class that counts now."""
         held = _Held(job, failure, self._sent, first=job.row not in self._touched)
-        self._touched.add(job.row)
+        if probe or not self._closed:  # else it may be healthy, and is still good for a probe
+            self._touched.add(job.row)
         if failure.cls in _OUTAGE and not self.succeeded:
             self.trouble = Trouble(self.trouble.since if self.trouble else now, failure)
         if self._closed and failure.cls in _OUTAGE:
@@ -251,8 +252,8 @@ class Gate:
         early = [h for h in self._held if _early(h.failure)]
         if len(early) < ALIKE_AT:
             return Rulings()
-        self.early_over = True
         if len({h.failure.reason for h in early}) > 1:
+            self.early_over = True
             return self._judge(early, Verdict.PROVEN)
         return Rulings(self._judge(self._held, Verdict.EXCUSED).judged, stop=early[-1].failure)
 

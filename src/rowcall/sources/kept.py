@@ -1,0 +1,47 @@
+"""An input that can be read only once, kept in a temporary file while it is read."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from rowcall import values
+from rowcall.job import Record
+from rowcall.sources.base import Source
+
+
+class Kept:
+    """Reads a pipe once; whoever reads again gets what was read of it, from a file without a name."""
+
+    rereadable = True
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._file = tempfile.TemporaryFile("w+b")  # noqa: SIM115  it lives as long as the source
+        self._begun = False
+        self.name = source.name
+        self.skipped = 0
+        self.quarantine: Path | None = None
+
+    def columns(self) -> list[str] | None:
+        """The columns, as the input says."""
+        return self._source.columns()
+
+    def __iter__(self) -> Iterator[Record]:
+        if self._begun:
+            return self._again()
+        self._begun = True
+        return self._first()
+
+    def _first(self) -> Iterator[Record]:
+        for record in self._source:
+            self._file.write(values.dumps([record.data, record.where]) + b"\n")
+            yield record
+        self.skipped, self.quarantine = self._source.skipped, self._source.quarantine
+
+    def _again(self) -> Iterator[Record]:
+        self._file.seek(0)
+        for line in self._file:
+            data, where = values.loads(line)
+            yield Record(data, where)
