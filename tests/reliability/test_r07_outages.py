@@ -85,7 +85,7 @@ async def test_gone_for_a_moment(kinds, tmp_path):
     await survive_all(tmp_path, kinds, records=100, seconds=0.7)
 
 
-@pytest.mark.parametrize("kind", ["name unknown", "name server down"])
+@pytest.mark.parametrize("kind", ["name unknown", pytest.param("name server down", marks=pytest.mark.slow)])
 async def test_no_name_for_a_moment(root, kind, tmp_path):
     """The same where the name of the API cannot be looked up."""
     await survive_all(tmp_path, [kind], records=100, seconds=0.7)

@@ -57,7 +57,7 @@ async def stop_again_and_again(project, times, seed=0):
 
 async def test_at_full_load(project):
     """Stopped again and again: what was in flight ends and is kept, nothing is called twice."""
-    await stop_again_and_again(project, 2)
+    await stop_again_and_again(project, 1)
 
 
 @pytest.mark.slow

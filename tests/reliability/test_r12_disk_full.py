@@ -98,7 +98,7 @@ async def test_ctrl_c_while_it_waits(project, disk):
     await goes_on(project, disk, stored)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 async def test_no_space_comes_back(project, disk):
     """Answers in hand wait for a minute; then the run ends, exit 2, with what is needed."""
     process, stored = await filled_while_running(project, disk, 80)

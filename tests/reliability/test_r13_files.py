@@ -98,7 +98,7 @@ def done_store(project):
     return contextlib.closing(sqlite3.connect(project.folder / "store" / "t.db"))
 
 
-@pytest.mark.parametrize("left", [0.5, 50])
+@pytest.mark.parametrize("left", [0.5, pytest.param(50, marks=pytest.mark.slow)])
 async def test_truncated(done, left):
     """A file that was cut is called damaged, and nothing is built upon it."""
     path = done.folder / "store" / "t.db"

@@ -9,7 +9,7 @@ from aftermath import ended_once
 from project import some_rows
 
 
-@pytest.mark.parametrize(("soft", "hard"), [(64, 4096), (64, 64)])
+@pytest.mark.parametrize(("soft", "hard"), [(64, 64), pytest.param(64, 4096, marks=pytest.mark.slow)])
 async def test_two_hundred_at_a_time(project, soft, hard):
     """The limit is raised where it may be; else fewer calls are made at once, and a message says so. None fails."""
     project.before = ["prlimit", f"--nofile={soft}:{hard}"]

@@ -57,7 +57,9 @@ async def looked_at(project):
     return await asyncio.gather(*(project.run(*verb) for verb in verbs))
 
 
-@pytest.mark.parametrize("reference", REFERENCES)
+@pytest.mark.parametrize(
+    "reference", ["env", *(pytest.param(name, marks=pytest.mark.slow) for name in ("file", "command"))]
+)
 async def test_after_401(guarded, reference):
     """A key that is refused is not repeated, though the API repeats it."""
     guarded.replace(REFERENCES["env"], REFERENCES[reference])

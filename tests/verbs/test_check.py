@@ -6,6 +6,7 @@ import csv
 import subprocess
 import sys
 
+import pytest
 from project import some_rows
 
 
@@ -156,6 +157,7 @@ async def test_check_shows_a_limited_number_of_problems(project):
     assert ran.out.splitlines()[-1] == "300 records, 300 without a key, 300 render, 300 problems"
 
 
+@pytest.mark.slow
 def test_check_keeps_memory_flat(tmp_path):
     """Sixty thousand more rows of keys and problems cost no memory to speak of."""
     small, large = (_peak(tmp_path / str(rows), rows) for rows in (2_000, 60_000))
