@@ -14,7 +14,7 @@ from rowcall.backoff import RetryPolicy
 from rowcall.calling import Caller, Wire
 from rowcall.client import Client, raise_descriptor_limit
 from rowcall.config import Config
-from rowcall.errors import InputError, RequestChanged, RowcallError, SchemaMismatch, Unavailable
+from rowcall.errors import Full, InputError, RequestChanged, RowcallError, SchemaMismatch, Unavailable
 from rowcall.events import Event, InputRead, Listener
 from rowcall.executor import Executor
 from rowcall.exports import FormatName
@@ -343,6 +343,8 @@ class Pipeline:
         except InputError as error:
             self._input_error = error
             live.worker.stop(Ending("input", error.message))
+        except Full as full:
+            live.worker.stop_full(full)
         else:
             self._emit(InputRead(total=self.enqueued.total, **asdict(self.enqueued)))
 
@@ -354,7 +356,13 @@ class Pipeline:
         judge = Judge(gate, policy, request_known=begun.known)
         asked = config.pace.requests
         rate = Rate(Limit(asked.count, asked.per) if asked else None)
-        settler = Settler(store, concurrency=self._concurrency, emit=self._emit, loaded=lambda: worker.in_flight > 0)
+        settler = Settler(
+            store,
+            concurrency=self._concurrency,
+            emit=self._emit,
+            loaded=lambda: worker.in_flight > 0,
+            full=lambda full: worker.stop_full(full),
+        )
         parts = begun.parts
         wire = Wire(begun.client, rate, self._concurrency, parts.call_key, self._emit)
         caller = parts.make_caller(wire)

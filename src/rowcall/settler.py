@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from time import monotonic
 
-from rowcall.errors import Busy
+from rowcall.errors import Busy, Full
 from rowcall.events import LateOutcome, Listener, StoreWaits
 from rowcall.outcome import Settlement
 from rowcall.store.base import Store
 
 GROW_FOR = 0.02
 """Seconds that a group may wait for more, while calls are in flight."""
+SPACE_FOR = 60.0
+"""Seconds that answers in hand wait for space on a full disk."""
+LOOK_FOR_SPACE = 0.5
+"""Seconds between two looks whether there is some."""
 
 
 class Settler:
@@ -26,13 +31,24 @@ class Settler:
         concurrency: most calls in flight; twice that many unwritten settlements hold ``room`` up.
         emit: told of outcomes that came too late, and of a store that is held by somebody else.
         loaded: whether more will soon come, so that a group is worth a short wait.
+        full: told when the disk is full, so that no more is begun.
     """
 
-    def __init__(self, store: Store, *, concurrency: int, emit: Listener, loaded: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        concurrency: int,
+        emit: Listener,
+        loaded: Callable[[], bool],
+        full: Callable[[Full], None],
+    ) -> None:
         self._store = store
         self._concurrency = concurrency
         self._emit = emit
         self._loaded = loaded
+        self._full = full
+        self._hurried = False
         self._filling: list[Settlement] = []
         self._writing: list[Settlement] = []
         self._more = asyncio.Event()
@@ -58,13 +74,21 @@ class Settler:
         await self._until(0)
 
     async def run(self) -> None:
-        """Write until ``close``; raises what the store raises, but for Busy, which is waited out."""
+        """Write until ``close``; Busy is waited out, Full for 60 s.
+
+        Raises:
+            StoreError: what the store raises; settlements that were not written are lost.
+        """
         while self._filling or not self._closing:
             await self._more.wait()
             self._more.clear()
             if self._loaded() and len(self._filling) < self._concurrency // 2:
                 await asyncio.sleep(GROW_FOR)
             await self._write()
+
+    def hurry(self) -> None:
+        """Do not wait for space any more."""
+        self._hurried = True
 
     def close(self) -> None:
         """Let ``run`` end once everything is written."""
@@ -85,8 +109,14 @@ class Settler:
             self._emit(LateOutcome(settlement.job.key, settlement.job.epoch))
 
     async def _settle(self, group: list[Settlement]) -> list[Settlement]:
+        since = monotonic()
         while True:
             try:
                 return await self._store.settle(group)
             except Busy as busy:  # the store has waited long already, and the answers are paid for
                 self._emit(StoreWaits(busy.message))
+            except Full as full:
+                self._full(full)
+                if self._hurried or monotonic() > since + SPACE_FOR:
+                    raise
+                await asyncio.sleep(LOOK_FOR_SPACE)

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from time import monotonic
 
-from rowcall.errors import Busy
+from rowcall.errors import Busy, Full
 from rowcall.events import GateClosed, GateOpened, Listener, Resting, Settled, Stopping, StoreWaits
 from rowcall.executor import Executor
 from rowcall.job import Job
@@ -171,10 +171,14 @@ class Worker:
             self._emit(Stopping(ending.reason, ending.message, self.in_flight))
             self._wake.set()
 
+    def stop_full(self, full: Full) -> None:
+        """The disk is full: begin nothing more; what is in hand waits for space."""
+        self.stop(Ending("disk_full", str(full)))
+
     def drop(self) -> None:
         """Drop the calls in flight; their jobs go back uncharged."""
-        for call in self._calls:
-            call.cancel()
+        self._settler.hurry()
+        self._drop_calls()
 
     async def run(self) -> Ending:
         """Work until nothing of the pass is left anywhere, or until stopped; returns why it ended.
@@ -240,7 +244,9 @@ class Worker:
             return await self._store.claim(task.session, task.kind, task.pass_, want, only=only)
         except Busy as busy:
             self._emit(StoreWaits(busy.message))
-            return []
+        except Full as full:
+            self.stop_full(full)
+        return []
 
     async def _look_ahead(self) -> None:
         """Nothing more can be claimed now: find out when that changes."""
@@ -382,12 +388,16 @@ class Worker:
         self.stop(Ending(reason, trouble.cause.message, trouble.cause))
         return True
 
+    def _drop_calls(self) -> None:
+        for call in self._calls:
+            call.cancel()
+
     async def _drain(self) -> None:
         """Put back what was not sent, wait for calls in flight, drop those that take too long."""
         self._give_back_ready()
         if self._calls:
             await asyncio.wait(self._calls, timeout=self._task.grace)
-        self.drop()
+        self._drop_calls()
         await asyncio.gather(*self._calls, return_exceptions=True)
         ruling = self._judge.dissolve()
         self._settler.put(ruling.settlements)
@@ -406,6 +416,8 @@ class Worker:
                     self.notice()
             except Busy as busy:
                 self._emit(StoreWaits(busy.message))
+            except Full as full:
+                self.stop_full(full)
             await asyncio.sleep(self._task.beat)
 
     def _drop_cancelled(self, cancelled: set[Claim]) -> None:

@@ -108,7 +108,13 @@ async def engine(api, store):
         client = Client(concurrency=concurrency, timeout=5)
         clients.append(client)
         judge = Judge(Gate(probe_waits=(0.05, 0.1), alone_for=1.0), policy or RetryPolicy(first=0.02, longest=0.1))
-        settler = Settler(store, concurrency=concurrency, emit=hear, loaded=lambda: worker.in_flight > 0)
+        settler = Settler(
+            store,
+            concurrency=concurrency,
+            emit=hear,
+            loaded=lambda: worker.in_flight > 0,
+            full=lambda full: worker.stop_full(full),
+        )
         rate = Rate()
         caller = RequestCaller(Echo(api.url), Wire(client, rate, concurrency, lambda job: job.key, hear))
         executor = Executor(caller, judge, settler, emit=hear)
