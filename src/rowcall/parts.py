@@ -151,6 +151,7 @@ def source_of(config: Config) -> Source:
     source = open_source(
         config.input_path,
         name=table.path,
+        format=table.format,
         header=table.header,
         quoting=table.quoting,
         encoding=table.encoding,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from project import some_rows
 
@@ -170,3 +172,27 @@ async def test_records_from_a_pipe(project):
     ran = await project.end(process)
     assert ran.code == 0, ran.err
     assert [row["label"] for row in project.exported()] == ["positive"] * 5
+
+
+async def test_an_openai_batch_file_is_an_input(project):
+    """The lines of an OpenAI batch file are records: their custom_id the key, their body the request."""
+    project.write([])
+    project.replace('path = "in.csv"\nkey = "id"', 'path = "in.jsonl"\nformat = "openai-batch"\nkey = "custom_id"')
+    text = (project.folder / "config.toml").read_text()
+    body = text[text.index("[request.body]") : text.index("[response]")]
+    project.config(text.replace(body, '[request]\nbody = "{{ row.body }}"\n'))
+    lines = [
+        {
+            "custom_id": f"b{n}",
+            "method": "POST",
+            "url": "/v1/chat/completions",
+            "body": {"model": "m", "messages": [{"role": "user", "content": f"{n} is good"}]},
+        }
+        for n in range(4)
+    ]
+    project.replace('"out.csv"', '"out.jsonl"')
+    (project.folder / "in.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    ran = await project.run("run")
+    assert ran.code == 0, ran.err
+    written = [json.loads(line) for line in (project.folder / "out.jsonl").read_text().splitlines()]
+    assert [(row["custom_id"], row["label"]) for row in written] == [(f"b{n}", "positive") for n in range(4)]

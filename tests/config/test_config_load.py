@@ -119,6 +119,7 @@ def test_every_key_arrives(write):
             "encoding": "utf-16",
             "sql": "select 1",
             "on_bad": "skip",
+            "format": None,
         },
         "api": {
             "preset": "http",

@@ -15,6 +15,7 @@ from rowcall.config.units import Duration, RateLimit, Share, quoted
 
 Preset = Literal["openai", "http", "mock"]
 Policy = Literal["stop", "skip"]
+InputFormat = Literal["csv", "tsv", "jsonl", "json", "sqlite", "openai-batch"]
 
 
 class Table(BaseModel):
@@ -106,6 +107,7 @@ class InputTable(Table):
     encoding: Encoding | None = None
     sql: Text | None = None
     on_bad: Policy = "stop"
+    format: InputFormat | None = None
 
 
 class MockTable(Table):
