@@ -9,7 +9,7 @@ A failure that may be the record's or the world's is *held*: its slot is free, i
   *outage* (at least a quarter of the calls in flight, since neighbours in the input fail together): the gate closes,
   everything held is excused. While it is closed one probe at a time goes out, after 1, 2, 4, 5, 5, ... seconds, by
   records that have not failed yet. Only the success of a call sent after the closing opens it.
-- When no untouched record is left to probe with, a probe's failure is proven against its record.
+- When no untouched record is left to probe with, a probe's failure is proven against its record, one a second.
 - With nothing else in flight or claimable, what is held is proven.
 - Key trouble (401, 403) after a success: the third record in a row stops the run.
 - Until the first success, refusals of records are held too: five of them alike stop the run; else they are proven.
@@ -210,6 +210,8 @@ class Gate:
             self.trouble = Trouble(self.trouble.since if self.trouble else now, failure)
         if self._closed and failure.cls in _OUTAGE:
             last_resort = probe and not held.first and failure.cls is not FailureClass.NOT_SENT
+            if last_resort:  # it is paid for, so there is no reason to be slow
+                self._closed = Closed(self._closed.since, self._closed.cause, now + self._waits[0])
             return Rulings((Judged(job, failure, Verdict.PROVEN if last_resort else Verdict.EXCUSED),))
         self._held.append(held)
         if _early(failure):
