@@ -100,6 +100,13 @@ class StoreWaits:
     message: str
 
 
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """What a person set holds from now on: ``concurrency=5, pause=true``; empty: all is as the config says again."""
+
+    settings: str
+
+
 Event = (
     InputRead
     | RequestEnded
@@ -111,5 +118,6 @@ Event = (
     | Stopping
     | LateOutcome
     | StoreWaits
+    | Followed
 )
 Listener = Callable[[Event], None]

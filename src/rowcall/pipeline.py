@@ -14,23 +14,31 @@ from rowcall.backoff import RetryPolicy
 from rowcall.calling import Caller, Wire
 from rowcall.client import Client, raise_descriptor_limit
 from rowcall.config import Config
+from rowcall.config.live import LiveSettings
+from rowcall.config.units import TokenLimits
 from rowcall.errors import Full, InputError, RequestChanged, RowcallError, SchemaMismatch, Unavailable
-from rowcall.events import Event, InputRead, Listener
+from rowcall.events import Event, Followed, InputRead, Listener
 from rowcall.executor import Executor
 from rowcall.exports import FormatName
 from rowcall.job import Status
 from rowcall.judge import Judge
 from rowcall.outcome import Action
 from rowcall.pace.gate import ALONE_FOR, PROBE_WAITS, Closed, Gate
-from rowcall.pace.rate import Limit, Onlooker, Rate
+from rowcall.pace.outlook import Foreseen, Outlook
+from rowcall.pace.rate import Onlooker, Rate
 from rowcall.parts import Parts, assemble, check_output, make_client, make_mock, open_output, open_reader, open_store
 from rowcall.producer import Destination, Producer
+from rowcall.reserving import Reserving, buckets_of
 from rowcall.results import Join
 from rowcall.settler import Settler
+from rowcall.steering import Helm, Steering
 from rowcall.store.base import Counts, Enqueued, Reader, RequestStanding, Run, Selection, Store
 from rowcall.tally import Tally
+from rowcall.vitals import HeldUp, Vitals
 from rowcall.worker import Assignment, Ending, Worker
 
+CONNECTIONS = 10_000
+"""Connections that the wire allows: the worker keeps calls in flight to the concurrency, which may be set live."""
 IfChanged = Literal["keep", "redo", "stop"]
 """What to do about records that were done with another request: keep their answers, call them again, or stop."""
 Ask = Callable[[RequestStanding], IfChanged]
@@ -157,6 +165,11 @@ class _Live:
     gate: Gate
     rate: Rate
     caller: Caller
+    settler: Settler
+    outlook: Outlook
+    reserving: Reserving
+    steering: Steering
+    vitals: Vitals
 
 
 class Pipeline:
@@ -184,6 +197,7 @@ class Pipeline:
         self._assembling = assembling
         self._concurrency = raise_descriptor_limit(config.pace.concurrency)
         self._live: _Live | None = None
+        self._followed = ""
         self._stopped: Ending | None = None
         self._input_error: InputError | None = None
 
@@ -208,8 +222,8 @@ class Pipeline:
 
     @property
     def concurrency(self) -> int:
-        """Most calls in flight: as configured, or what the limit of open files allows."""
-        return self._concurrency
+        """Most calls in flight: as configured or set, or what the limit of open files allows."""
+        return self._live.worker.concurrency if self._live else self._concurrency
 
     @property
     def in_flight(self) -> int:
@@ -225,6 +239,11 @@ class Pipeline:
     def resting_for(self) -> float:
         """Seconds for which no call leaves, as the API asked."""
         return max(0.0, self._live.rate.resting_until - monotonic()) if self._live else 0.0
+
+    @property
+    def held_up(self) -> HeldUp | None:
+        """What keeps calls from leaving."""
+        return self._live.vitals.held_up if self._live else None
 
     def stop(self, reason: str, message: str = "") -> None:
         """Take no more jobs; calls in flight are waited for up to ``[stop] grace``."""
@@ -305,7 +324,7 @@ class Pipeline:
         """Open the store and make this run known in it; what begins here ends with ``stack``."""
         name = self.config.name
         store = await stack.enter_async_context(await open_store(self.config))
-        client = await stack.enter_async_context(make_client(self.config, self._concurrency))
+        client = await stack.enter_async_context(make_client(self.config, CONNECTIONS))
         session = await store.begin_session()
         stack.push_async_callback(store.end_session, session)
         await store.reap()
@@ -324,9 +343,13 @@ class Pipeline:
         if self._stopped:
             live.worker.stop(self._stopped)
         try:
+            await live.steering.look()
             async with asyncio.TaskGroup() as group:
                 producing = group.create_task(self._produce(live))
+                beside = [group.create_task(live.steering.run()), group.create_task(live.reserving.run())]
                 ending = await live.worker.run()
+                for task in beside:
+                    task.cancel()
                 if ending.reason not in ("done", "limit"):
                     producing.cancel()
         except BaseExceptionGroup as errors:
@@ -354,8 +377,7 @@ class Pipeline:
         backoff = config.retry.backoff
         policy = RetryPolicy(config.retry.attempts, backoff.first, backoff.max, config.response.retries)
         judge = Judge(gate, policy, request_known=begun.known)
-        asked = config.pace.requests
-        rate = Rate(Limit(asked.count, asked.per) if asked else None)
+        rate, outlook, parts = Rate(), Outlook(), begun.parts
         settler = Settler(
             store,
             concurrency=self._concurrency,
@@ -363,23 +385,53 @@ class Pipeline:
             loaded=lambda: worker.in_flight > 0,
             full=lambda full: worker.stop_full(full),
         )
-        parts = begun.parts
-        wire = Wire(begun.client, rate, self._concurrency, parts.call_key, self._emit)
+        reserving = Reserving(
+            store,
+            parts.target,
+            outlook,
+            emit=self._emit,
+            rested=lambda seconds: steering.rest(seconds),
+            full=lambda full: worker.stop_full(full),
+        )
+        wire = Wire(begun.client, Foreseen(rate, outlook), self._concurrency, parts.call_key, self._emit, reserving)
         caller = parts.make_caller(wire)
         executor = Executor(caller, judge, settler, emit=self._emit)
         worker = Worker(
             store,
             executor,
             judge,
-            Onlooker(rate) if caller.takes_places else rate,
+            Foreseen(Onlooker(rate) if caller.takes_places else rate, outlook),
             settler,
             self._assignment(begun),
             emit=self._emit,
             input_over=lambda: producer.over,
         )
+        vitals = Vitals(self.tally, worker, gate, rate, outlook)
+        helm = Helm(rate, worker.rest, self._follow, lambda: self._totals() | {"live": vitals.read()})
+        steering = Steering(store, run, config.name, parts.target, helm)
         to = Destination(config.name, run.pass_, begun.request, begun.batch)
         producer = Producer(store, parts.source, parts.keying, to, notice=worker.notice, left_behind=begun.left_behind)
-        return _Live(worker, producer, gate, rate, caller)
+        return _Live(worker, producer, gate, rate, caller, settler, outlook, reserving, steering, vitals)
+
+    def _follow(self, settings: LiveSettings) -> None:
+        """Let the config hold, and over it what a person set."""
+        live, pace = self._live, self.config.pace
+        assert live is not None
+        self._resize(live, raise_descriptor_limit(settings.concurrency or pace.concurrency))
+        requests = settings.requests if settings.requests is not None else pace.requests
+        tokens = settings.tokens if settings.tokens is not None else pace.tokens
+        live.reserving.limit(buckets_of(requests or (), tokens or TokenLimits()))
+        if settings.pause != live.outlook.paused:
+            live.outlook.paused = settings.pause
+            live.reserving.withdraw()
+            live.worker.hold()
+        if str(settings) != self._followed:
+            self._followed = str(settings)
+            self._emit(Followed(self._followed))
+
+    def _resize(self, live: _Live, concurrency: int) -> None:
+        for part in (live.worker, live.settler, live.caller):
+            part.resize(concurrency)
 
     def _assignment(self, begun: _Begun) -> Assignment:
         return Assignment(
@@ -391,6 +443,7 @@ class Pipeline:
             grace=self.config.stop.grace,
             first_success=self.config.stop.first_success,
             beat=min(self.config.store.lease / 12, 5.0),
+            max_wait=self.config.retry.max_wait,
         )
 
     async def _report(self, begun: _Begun, ending: Ending, output: Path | None, elapsed: float) -> Report:

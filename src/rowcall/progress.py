@@ -9,7 +9,7 @@ from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, TextIO
 
-from rowcall.events import Event, GateClosed, GateOpened, Resting, Stopping, StoreWaits
+from rowcall.events import Event, Followed, GateClosed, GateOpened, Resting, Stopping, StoreWaits
 
 if TYPE_CHECKING:  # verbs that only look need no wire
     from rowcall.pipeline import Pipeline
@@ -67,6 +67,8 @@ class Progress:
                 self.say(f"resting for {short_time(event.seconds)}: {clean(event.cause)}")
             case Stopping() if event.in_flight and event.reason not in ("interrupted", "terminated"):
                 self.say(f"stopping: {clean(event.message)}; {event.in_flight} calls in flight")
+            case Followed():
+                self.say(f"set: {event.settings}" if event.settings else "all is as the config says again")
             case StoreWaits():
                 self.say(f"waiting for the store: {clean(event.message)}")
             case _:
@@ -120,7 +122,7 @@ def progress_line(pipeline: Pipeline, rate: float) -> str:
     ended = done + failed
     share = f"{100 * ended // total:3}%  {ended:,}/{total:,}" if total else "reading"
     parts = [share, f"done {done:,}", f"failed {failed:,}"]
-    parts.append(f"in flight {pipeline.in_flight}/{pipeline.config.pace.concurrency}")
+    parts.append(f"in flight {pipeline.in_flight}/{pipeline.concurrency}")
     if rate > 0:
         parts.append(f"{rate:.1f}/s")
         if not pipeline.reading:
@@ -136,6 +138,8 @@ def _held_up(pipeline: Pipeline) -> str:
             "a probe is out" if outage.probe_at is None else f"next try in {max(0, outage.probe_at - monotonic()):.0f}s"
         )
         return f"offline for {short_time(monotonic() - outage.since)} ({clean(outage.cause.message)}), {wait}"
+    if (held_up := pipeline.held_up) and held_up.by == "paused":
+        return "paused: rowcall set pause=false goes on"
     if resting := pipeline.resting_for:
         return f"resting {short_time(max(1, resting))} as the API asked"
     return ""

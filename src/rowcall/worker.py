@@ -7,7 +7,8 @@ import math
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from time import monotonic
 
 from rowcall.errors import Busy, Full
@@ -15,7 +16,7 @@ from rowcall.events import GateClosed, GateOpened, Listener, Resting, Settled, S
 from rowcall.executor import Executor
 from rowcall.job import Job
 from rowcall.judge import Judge, Ruling
-from rowcall.outcome import Action, Failure, FailureClass, Settlement
+from rowcall.outcome import Action, Failure, FailureClass, Settlement, put_back
 from rowcall.pace.rate import Rate
 from rowcall.settler import Settler
 from rowcall.store.base import Claim, Store
@@ -59,6 +60,7 @@ class Assignment:
         grace: seconds that calls in flight are waited for when the run stops, 30.
         first_success: seconds of trouble after which a run stops in which nothing ever succeeded, 60.
         beat: seconds between two signs of life, 5.
+        max_wait: seconds; where the API asks to wait for longer, the run stops. None: it waits.
     """
 
     session: int
@@ -69,6 +71,7 @@ class Assignment:
     grace: float = 30.0
     first_success: float = 60.0
     beat: float = 5.0
+    max_wait: float | None = None
 
 
 @dataclass(slots=True)
@@ -121,6 +124,9 @@ class Worker:
         assignment: what to do.
         emit: told what happens.
         input_over: whether no more records will come.
+
+    Attributes:
+        rest_cause: why the target was left alone last.
     """
 
     def __init__(
@@ -152,12 +158,18 @@ class Worker:
         self._sure_at = monotonic()
         self._wake = asyncio.Event()
         self._ending: Ending | None = None
+        self.rest_cause = ""
         self._group = asyncio.TaskGroup()
 
     @property
     def in_flight(self) -> int:
         """Slots in use."""
         return len(self._calls)
+
+    @property
+    def concurrency(self) -> int:
+        """Slots that there are."""
+        return self._task.concurrency
 
     def notice(self) -> None:
         """There may be more to claim."""
@@ -174,6 +186,29 @@ class Worker:
     def stop_full(self, full: Full) -> None:
         """The disk is full: begin nothing more; what is in hand waits for space."""
         self.stop(Ending("disk_full", str(full)))
+
+    def rest(self, seconds: float, cause: str) -> None:
+        """Leave the target alone for so long; where that is longer than the run may wait, it stops."""
+        now = monotonic()
+        before = self._rate.resting_until
+        self._rate.rest(seconds, now)
+        if self._rate.resting_until <= max(before, now):
+            return
+        self.rest_cause = cause
+        self._give_back_ready()
+        self._emit(Resting(self._rate.resting_until - now, cause))
+        if self._task.max_wait is not None and seconds > self._task.max_wait:
+            self.stop(Ending("max_wait", f"the API asks to be left alone until {_time_of_day(seconds)}: {cause}"))
+
+    def resize(self, concurrency: int) -> None:
+        """Let at most so many calls be in flight from now on; those that are more may end."""
+        self._task = replace(self._task, concurrency=concurrency)
+        self.notice()
+
+    def hold(self) -> None:
+        """The rate lets nothing leave until further notice: what is not sent is put back."""
+        self._give_back_ready()
+        self.notice()
 
     def drop(self) -> None:
         """Drop the calls in flight; their jobs go back uncharged."""
@@ -229,6 +264,8 @@ class Worker:
         for job in jobs:
             self._quota.begin(job)
         self._ready.extend(jobs)
+        if self._held():
+            self._give_back_ready()
         if len(jobs) < want:
             await self._look_ahead()
         return bool(jobs)
@@ -292,13 +329,16 @@ class Worker:
     async def _call(self, job: Job, leaves: float, *, probe: bool) -> None:
         if (wait := leaves - monotonic()) > 0:
             await asyncio.sleep(wait)
-        resting = self._rate.resting_until > monotonic()
-        if self._ending or resting or (self._judge.gate.closed and not probe):
+        if self._held() or (self._judge.gate.closed and not probe):
             self._rate.give_back()
-            self._settler.put([_as_if_never_claimed(job)])
+            self._settler.put([put_back(job)])
             return
-        self._obey(await self._executor.execute(job, probe=probe))
+        self._obey(await self._executor.execute(job, probe=probe, held=self._held))
         await self._settler.room()
+
+    def _held(self) -> bool:
+        """No call may leave, whatever the gate says."""
+        return self._ending is not None or self._rate.resting_until > monotonic()
 
     def _ended(self, call: asyncio.Task[None]) -> None:
         self._calls.pop(call, None)
@@ -315,7 +355,8 @@ class Worker:
         for settlement in ruling.settlements:
             self._account(settlement, now)
         if ruling.rest is not None:
-            self._rest(ruling, now)
+            failures = (each.outcome for each in ruling.settlements if isinstance(each.outcome, Failure))
+            self.rest(ruling.rest, next((failure.message for failure in failures), ""))
         if ruling.closed:
             self._emit(GateClosed(ruling.closed.cause.message))
             self._give_back_ready()
@@ -330,14 +371,6 @@ class Worker:
         if settlement.action in (Action.RETRY, Action.RELEASE):
             self._dry_until = min(self._dry_until, now + (settlement.wait or 0.0))
 
-    def _rest(self, ruling: Ruling, now: float) -> None:
-        before = self._rate.resting_until
-        self._rate.rest(ruling.rest or 0.0, now)
-        if self._rate.resting_until > max(before, now):
-            self._give_back_ready()
-            cause = next((s.outcome.message for s in ruling.settlements if isinstance(s.outcome, Failure)), "")
-            self._emit(Resting(self._rate.resting_until - now, cause))
-
     def _doubt(self) -> None:
         """After a stop of the process, or a store that was held for so long, what was claimed may be another's."""
         if monotonic() > self._sure_at + SURE_FOR * self._task.beat:
@@ -345,7 +378,7 @@ class Worker:
 
     def _give_back_ready(self) -> None:
         """What has not been sent is put back."""
-        self._settler.put(_as_if_never_claimed(job) for job in self._ready)
+        self._settler.put(put_back(job) for job in self._ready)
         self._ready.clear()
 
     # Waiting and ending
@@ -382,7 +415,8 @@ class Worker:
         """Stop where nothing ever succeeded for too long."""
         gate = self._judge.gate
         trouble, answers_due = gate.trouble, bool(self._calls) and gate.closed is None
-        if trouble is None or answers_due or now < trouble.since + self._task.first_success:
+        paused = self._rate.resting_until == math.inf
+        if trouble is None or answers_due or paused or now < trouble.since + self._task.first_success:
             return False
         reason = "unreachable" if trouble.cause.cls is FailureClass.NOT_SENT else trouble.cause.reason
         self.stop(Ending(reason, trouble.cause.message, trouble.cause))
@@ -433,5 +467,7 @@ class Worker:
         self.notice()
 
 
-def _as_if_never_claimed(job: Job) -> Settlement:
-    return Settlement(job, Action.RELEASE)
+def _time_of_day(seconds: float) -> str:
+    """When that many seconds from now are over, by the clock on the wall here."""
+    then = datetime.now().astimezone() + timedelta(seconds=seconds)
+    return then.strftime("%H:%M:%S" if seconds < 86_400 else "%Y-%m-%d %H:%M")

@@ -140,7 +140,9 @@ async def _call(config: Config, key: str, data: dict[str, Any]) -> Outcome:
         wire = Wire(client, Rate(), 1, lambda job: number, lambda event: None)
         caller = calls.make_caller(wire)
         stack.callback(caller.close)
-        return await caller.call(Job(0, key, 0, 0, 0, 0, True, 0, hashed, data), Departure(Gate()))
+        outcome = await caller.call(Job(0, key, 0, 0, 0, 0, True, 0, hashed, data), Departure(Gate()))
+        assert outcome is not None, "nothing holds a probe back"
+        return outcome
 
 
 def _outcome_text(outcome: Outcome) -> str:

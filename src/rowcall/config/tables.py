@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from rowcall.config.references import is_reference
 from rowcall.config.secret import Secret
-from rowcall.config.units import Duration, RateLimit, Share, quoted
+from rowcall.config.units import Duration, RateLimits, Share, TokenRateLimits, quoted
 
 Preset = Literal["openai", "http", "mock"]
 Policy = Literal["stop", "skip"]
@@ -179,7 +179,8 @@ class PaceTable(Table):
     """``[pace]``: how fast."""
 
     concurrency: Natural = 32
-    requests: RateLimit | None = None
+    requests: RateLimits | None = None
+    tokens: TokenRateLimits | None = None
 
 
 class BackoffTable(Table):
@@ -200,6 +201,7 @@ class RetryTable(Table):
 
     attempts: Natural = 3
     backoff: BackoffTable = BackoffTable()
+    max_wait: PositiveDuration | None = None
 
 
 class StopTable(Table):

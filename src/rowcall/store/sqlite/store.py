@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -16,16 +16,31 @@ from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, w
 from rowcall.errors import Busy, StoreError
 from rowcall.job import Job
 from rowcall.outcome import Settlement
-from rowcall.store.base import Claim, Enqueued, Entry, Left, Pruned, RolledBack, Run, Selection, Store
+from rowcall.pace.buckets import Bucket, Cost
+from rowcall.store.base import (
+    Claim,
+    Enqueued,
+    Entry,
+    Left,
+    Orders,
+    Pruned,
+    Reserved,
+    RolledBack,
+    Run,
+    Selection,
+    Store,
+)
 from rowcall.store.sqlite import (
     claiming,
     enqueueing,
     keeping,
+    limiting,
     mending,
     queries,
     requests,
     sessions,
     settling,
+    steering,
     withdrawing,
 )
 from rowcall.store.sqlite.faults import translated
@@ -54,8 +69,17 @@ class SQLiteStore(SQLiteReader, Store):
     asked of a ``SQLiteReader`` while a run is on.
     """
 
-    def __init__(self, path: Path, line: Line, clock: Callable[[], float], lease: float, busy_wait: float) -> None:
+    def __init__(
+        self,
+        path: Path,
+        line: Line,
+        clock: Callable[[], float],
+        lease: float,
+        busy_wait: float,
+        ticks: Callable[[], float],
+    ) -> None:
         super().__init__(path, line, clock)
+        self._ticks = ticks
         self._turn = Turn(path)
         self._retrying = AsyncRetrying(
             retry=retry_if_exception_type(Busy),
@@ -78,6 +102,7 @@ class SQLiteStore(SQLiteReader, Store):
         lease: float = 60.0,
         clock: Callable[[], float] = time.time,
         busy_wait: float = 30.0,
+        ticks: Callable[[], float] = time.monotonic,
     ) -> Self:
         """Open a store, or make one; its folder must be there.
 
@@ -87,6 +112,7 @@ class SQLiteStore(SQLiteReader, Store):
             lease: seconds of silence after which another session is dead.
             clock: seconds since 1970.
             busy_wait: seconds to wait for another process before ``Busy`` is raised.
+            ticks: seconds of a clock that all processes of the host share, and that nobody sets.
 
         Raises:
             Unavailable: no such folder, or not a file.
@@ -97,7 +123,7 @@ class SQLiteStore(SQLiteReader, Store):
         """
         line = await Line.open(partial(connect_writing, path))
         try:
-            store = cls(path, line, clock, lease, busy_wait)
+            store = cls(path, line, clock, lease, busy_wait, ticks)
             await store._patiently(store._prepare, durability)
         except BaseException:
             await line.close()
@@ -121,7 +147,12 @@ class SQLiteStore(SQLiteReader, Store):
 
     async def begin_session(self) -> int:
         """Make this process known and alive; returns the session's number."""
-        number, lock = await self._write(sessions.begin, self.path)
+
+        def begin(connection: sqlite3.Connection, now: float) -> tuple[int, FileLock]:
+            limiting.begin_anew(connection, self._ticks())
+            return sessions.begin(connection, now, self.path)
+
+        number, lock = await self._write(begin)
         self._locks[number] = lock
         return number
 
@@ -239,6 +270,45 @@ class SQLiteStore(SQLiteReader, Store):
             StoreError: a run is alive; nothing is dropped.
         """
         return await self._patiently(self._rewrite, kind, before)
+
+    async def reserve(self, target: str, buckets: Sequence[Bucket], calls: Sequence[Cost], owed: Cost) -> Reserved:
+        """Take places for calls to a target; see the contract. A power cut may forget them: they are of no age."""
+        return await self._patiently(self._lightly, self._by_ticks(limiting.take, target, buckets, calls, owed))
+
+    async def penalize(self, target: str, seconds: float) -> None:
+        """Let a target rest, for all processes on the store."""
+        await self._patiently(self._lightly, self._by_ticks(limiting.penalize, target, seconds))
+
+    async def set(self, kind: str, values: Mapping[str, str | None], *, keep: bool) -> None:
+        """Change settings of live runs; None takes one away."""
+        await self._write(steering.change, kind, values, keep)
+
+    async def orders(self, kind: str, target: str) -> Orders:
+        """What a live run of the kind against a target follows now."""
+
+        def orders(connection: sqlite3.Connection) -> Orders:
+            return Orders(steering.settings(connection, kind), limiting.resting(connection, self._ticks(), target))
+
+        return await self._read(orders)
+
+    async def note(self, run: Run, totals: dict[str, Any]) -> None:
+        """Write what a live run has done so far."""
+        await self._patiently(self._lightly, lambda connection, now: steering.note(connection, now, run.id, totals))
+
+    def _by_ticks(
+        self, verb: Callable[Concatenate[sqlite3.Connection, float, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> Callable[[sqlite3.Connection, float], T]:
+        """A verb that is told the ticks instead of the time of day."""
+        return lambda connection, now: verb(connection, self._ticks(), *args, **kwargs)
+
+    def _lightly(self, connection: sqlite3.Connection, work: Callable[[sqlite3.Connection, float], T]) -> T:
+        """Do ``work`` in a transaction that is not waited for to reach the disk: what a power cut may take along."""
+        (durability,) = connection.execute("PRAGMA synchronous").fetchone()
+        connection.execute("PRAGMA synchronous = NORMAL")
+        try:
+            return self._transact(connection, work, checkpoint=False)
+        finally:
+            connection.execute(f"PRAGMA synchronous = {durability}")
 
     async def _write(
         self, verb: Callable[Concatenate[sqlite3.Connection, float, P], T], *args: P.args, **kwargs: P.kwargs
