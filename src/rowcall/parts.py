@@ -215,9 +215,10 @@ def make_mock(config: Config) -> MockAPI:
     return MockAPI(latency=table.latency, faults=faults, keep_calls=False)
 
 
-async def open_store(config: Config) -> SQLiteStore:
-    """The store, made where there is none."""
-    return await SQLiteStore.open(config.store_path, durability=config.store.durability, lease=config.store.lease)
+async def open_store(config: Config, waits: Callable[[str], None]) -> SQLiteStore:
+    """The store, made where there is none; ``waits`` is told who is in the way, where a wait gets long."""
+    table = config.store
+    return await SQLiteStore.open(config.store_path, durability=table.durability, lease=table.lease, waits=waits)
 
 
 async def open_reader(config: Config) -> SQLiteReader:

@@ -98,6 +98,8 @@ backoff = { first = "50ms", max = "5m" }
 [stop]
 grace = 0
 first_success = "1h"
+offline_for = "2h"
+max_failures = "5%"
 [store]
 path = "-.db"
 lease = "10s"
@@ -159,7 +161,7 @@ def test_every_key_arrives(write):
         },
         "pace": {"concurrency": 1, "requests": "30/10s"},
         "retry": {"attempts": 1, "backoff": {"first": 0.05, "max": 300.0}},
-        "stop": {"grace": 0.0, "first_success": 3600.0},
+        "stop": {"grace": 0.0, "first_success": 3600.0, "offline_for": 7200.0, "max_failures": "5%"},
         "store": {"path": "-.db", "lease": 10.0, "durability": "normal"},
     }
     assert config.pace.requests == Rate(30, 10)

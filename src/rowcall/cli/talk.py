@@ -71,7 +71,7 @@ def _headline(report: Report) -> str:
             return f"{report.kind}: finished in {time}"
         case "limit":
             return f"{report.kind}: limit reached in {time}"
-        case "interrupted" | "terminated":
+        case "interrupted" | "terminated" | "hung_up":
             return f"{report.kind}: paused after {time}"
         case _:
             return f"{report.kind}: stopped after {time}: {reason}"

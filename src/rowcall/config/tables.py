@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from rowcall.config.references import is_reference
 from rowcall.config.secret import Secret
-from rowcall.config.units import Duration, RateLimit, Share, quoted
+from rowcall.config.units import Duration, MaxFailures, RateLimit, Share, quoted
 
 Preset = Literal["openai", "http", "mock"]
 Policy = Literal["stop", "skip"]
@@ -207,6 +207,8 @@ class StopTable(Table):
 
     grace: Duration = 30.0
     first_success: PositiveDuration = 60.0
+    offline_for: PositiveDuration | None = None
+    max_failures: MaxFailures | None = None
 
 
 class StoreTable(Table):

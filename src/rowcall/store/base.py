@@ -420,8 +420,8 @@ class Store(Reader, Protocol):
         They get the error ``stale lease`` and crashes + 1; after 5 crashes a job is failed, reason ``poison``.
         """
 
-    async def left(self, kind: str, pass_: int) -> Left:
-        """What a pass still has."""
+    async def left(self, kind: str, pass_: int, *, only: Sequence[int] | None = None) -> Left:
+        """What a pass still has; ``only``: among these rows."""
 
     async def retry(self, kind: str, selection: Selection) -> int:
         """Set jobs back to pending with attempts 0, claimable by any run; returns how many.
