@@ -24,13 +24,13 @@ from rowcall.judge import Judge
 from rowcall.outcome import Action
 from rowcall.pace.gate import ALONE_FOR, PROBE_WAITS, Closed, Gate
 from rowcall.pace.rate import Limit, Onlooker, Rate
-from rowcall.parts import Parts, assemble, check_output, make_client, make_mock, open_output, open_reader, open_store
+from rowcall.parts import Parts, assemble, check_output, make_client, make_mock, open_reader, open_store
 from rowcall.producer import Destination, Producer
-from rowcall.results import Join
 from rowcall.settler import Settler
 from rowcall.store.base import Counts, Enqueued, Reader, RequestStanding, Run, Selection, Store
 from rowcall.tally import Tally
 from rowcall.worker import Assignment, Worker
+from rowcall.writing import write_output
 
 IfChanged = Literal["keep", "redo", "stop"]
 """What to do about records that were done with another request: keep their answers, call them again, or stop."""
@@ -422,9 +422,7 @@ class Pipeline:
     async def _export(
         self, reader: Reader, parts: Parts, path: Path, format_: FormatName | None = None, only: Status | None = None
     ) -> int:
-        join = Join(reader, self.config.name, parts.source, parts.keying, parts.columns)
-        with open_output(self.config, path, format_) as export:
-            return await join.write(export, only=only)
+        return await write_output(self.config, parts, reader, path, format_=format_, only=only)
 
     def _totals(self) -> dict[str, object]:
         tally = self.tally

@@ -18,6 +18,7 @@ VERBS = {
     "init": ("rowcall.cli.begin:init", "Write a config to start from."),
     "check": ("rowcall.cli.check:check", "All that can be found wrong beforehand; nothing is sent."),
     "run": ("rowcall.cli.run:run", "Start, or go on: call the API for every record that is not done."),
+    "batch": ("rowcall.cli.batch:batch", "An OpenAI batch file against any endpoint; no config needed."),
     "status": ("rowcall.cli.look:status", "How a batch job stands, from any terminal."),
     "errors": ("rowcall.cli.look:errors", "Failures by reason, with what to do about them."),
     "show": ("rowcall.cli.look:show", "One record: its input, its request, every try, its answer."),

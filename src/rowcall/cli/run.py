@@ -11,9 +11,9 @@ from typing import Any
 import click
 
 from rowcall.cli.common import config_argument, overrides, print_json, setting_options
-from rowcall.cli.talk import finish_text, input_text, start_text
+from rowcall.cli.talk import Following, finish_text, input_text, start_text
 from rowcall.config import Config, load
-from rowcall.errors import Exit
+from rowcall.errors import Exit, RowcallError
 from rowcall.events import Event, InputRead
 from rowcall.job import Status
 from rowcall.pipeline import Ask, IfChanged, Options, Pipeline, Report
@@ -44,10 +44,21 @@ def run(config: Path, **flags: Any) -> int:
     The same command goes on after Ctrl+C, a crash or an outage. A record that is done is not called again unless
     what it would send has changed.
     """
-    return asyncio.run(_run(load(config, overrides=overrides(flags)), flags))
+    return carry_out(load(config, overrides=overrides(flags)), flags, Following.of(config))
 
 
-async def _run(config: Config, flags: dict[str, Any]) -> int:
+def carry_out(config: Config, flags: dict[str, Any], following: Following) -> int:
+    """Run a config to its end; ``flags`` are those of ``run``, ``following`` the commands that come after it.
+
+    Raises:
+        RowcallError: the export and the summary would both go to stdout.
+    """
+    if flags["json"] and str(flags["output"] or config.output_path) == "-":
+        raise RowcallError("the export and --json cannot both go to stdout", remedy="-o FILE, or leave out --json")
+    return asyncio.run(_run(config, flags, following))
+
+
+async def _run(config: Config, flags: dict[str, Any], following: Following) -> int:
     progress = Progress(sys.stderr, quiet=flags["quiet"], live=not flags["no_progress"])
 
     def hear(event: Event) -> None:
@@ -67,7 +78,7 @@ async def _run(config: Config, flags: dict[str, Any]) -> int:
         return _SIGNALLED[heard[0]]
     finally:
         await progress.close()
-    progress.say(finish_text(report, config.file))
+    progress.say(finish_text(report, following))
     if flags["json"]:
         await _print_summary(config)
     return exit_code(report)

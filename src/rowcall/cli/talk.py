@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from rowcall.config import Config
@@ -39,8 +40,24 @@ def input_text(read: InputRead) -> str:
     return f"{read.total:,} records" + (f": {said}" if said else "")
 
 
-def finish_text(report: Report, config: Path) -> str:
-    """What this run did, how things stand, and the next command, with the config's path as it was written."""
+@dataclass(frozen=True, slots=True)
+class Following:
+    """The commands that may come after a run: to go on, and to see what failed."""
+
+    go_on: str
+    errors: str
+
+    @classmethod
+    def of(cls, config: Path) -> Following:
+        """Those for a config, with its path as it was written."""
+        here = config == Path("config.toml")
+        return cls(
+            "rowcall run" + ("" if here else f" {config}"), "rowcall errors" + ("" if here else f" --config {config}")
+        )
+
+
+def finish_text(report: Report, commands: Following) -> str:
+    """What this run did, how things stand, and the next command."""
     lines = [_headline(report), _counts(report)]
     if report.tally.calls:
         lines.append(_calls(report.tally, report.elapsed))
@@ -51,7 +68,7 @@ def finish_text(report: Report, config: Path) -> str:
     if report.output:
         lines.append(f"{shown(report.output)}: {report.rows:,} rows")
     text = "\n  ".join(lines)
-    following = _next(report, config)
+    following = _next(report, commands)
     return f"{text}\n{following}" if following else text
 
 
@@ -106,10 +123,9 @@ def _tokens(tally: Tally) -> str:
     return f"tokens: {usage.input:,} in ({usage.cached:,} cached), {usage.output:,} out ({usage.reasoning:,} reasoning)"
 
 
-def _next(report: Report, config: Path) -> str:
-    here = config == Path("config.toml")
+def _next(report: Report, commands: Following) -> str:
     if report.left and report.ending.reason != "done":
-        return "Go on with: rowcall run" + ("" if here else f" {config}")
+        return f"Go on with: {commands.go_on}"
     if report.counts.of(Status.FAILED):
-        return "What failed and what to do: rowcall errors" + ("" if here else f" --config {config}")
+        return f"What failed and what to do: {commands.errors}"
     return ""

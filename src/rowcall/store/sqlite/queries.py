@@ -15,6 +15,7 @@ from rowcall.store.base import (
     Counts,
     ErrorGroup,
     JobRow,
+    LastCall,
     Left,
     RequestStanding,
     RunRow,
@@ -71,6 +72,13 @@ _ANSWERS = """
         WHERE job = jobs.rowid AND request = jobs.request AND input_hash = jobs.input_hash AND superseded = 0
         ORDER BY epoch DESC LIMIT 1
     ) END
+    FROM jobs WHERE kind = ? AND id IN (SELECT value FROM json_each(?))
+"""
+
+_LAST_CALLS = """
+    SELECT id, updated_at, http_status, request_id, (
+        SELECT body FROM tries WHERE job = jobs.rowid ORDER BY epoch DESC LIMIT 1
+    )
     FROM jobs WHERE kind = ? AND id IN (SELECT value FROM json_each(?))
 """
 
@@ -205,6 +213,11 @@ def read_answer(row: tuple[Any, ...]) -> Answer:
     """The answer that a row of ``answers`` holds."""
     key, status, input_hash, reason, error, value = row
     return Answer(key, Status(status), input_hash, None if value is None else values.loads(value), reason, error)
+
+
+def last_calls(connection: sqlite3.Connection, kind: str, keys: Sequence[str]) -> dict[str, LastCall]:
+    """What the last calls of jobs came to."""
+    return {key: LastCall(*rest) for key, *rest in connection.execute(_LAST_CALLS, (kind, json.dumps(list(keys))))}
 
 
 def strays(connection: sqlite3.Connection, kind: str, pass_: int) -> int:
