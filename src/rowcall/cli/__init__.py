@@ -62,11 +62,12 @@ def cli() -> None:
 
 
 def main() -> NoReturn:
-    """Run the command and leave with its exit code; no traceback reaches a user."""
-    _leave(_run_verb())
+    """Run the verb of the command line and end the process with its exit code; no traceback reaches a user."""
+    _leave(run_verb())
 
 
-def _run_verb() -> int:
+def run_verb() -> int:
+    """Run the verb that the command line names; returns the exit code."""
     try:
         return cli(standalone_mode=False) or Exit.DONE
     except click.ClickException as error:
