@@ -16,6 +16,7 @@ from rowcall.executor import Executor
 from rowcall.job import Job
 from rowcall.judge import Judge, Ruling
 from rowcall.outcome import Action, Failure, FailureClass, Settlement
+from rowcall.pace.budget import Budget
 from rowcall.pace.rate import Rate
 from rowcall.settler import Settler
 from rowcall.store.base import Claim, Store
@@ -35,8 +36,8 @@ class Ending:
     """Why a run ended.
 
     Attributes:
-        reason: ``done``, ``limit``, ``interrupted``, ``terminated``, ``unreachable``, ``input``, or the reason code
-            of the failure that stopped it, such as ``bad_key`` or ``no_credit``.
+        reason: ``done``, ``limit``, ``interrupted``, ``terminated``, ``unreachable``, ``input``, ``max_cost``, or the
+            reason code of the failure that stopped it, such as ``bad_key`` or ``no_credit``.
         message: one line for a person.
         failure: what stopped it, where it was a call.
     """
@@ -121,6 +122,7 @@ class Worker:
         assignment: what to do.
         emit: told what happens.
         input_over: whether no more records will come.
+        budget: how much may be spent; None: any amount.
     """
 
     def __init__(
@@ -134,6 +136,7 @@ class Worker:
         *,
         emit: Listener,
         input_over: Callable[[], bool],
+        budget: Budget | None = None,
     ) -> None:
         self._store = store
         self._executor = executor
@@ -143,6 +146,7 @@ class Worker:
         self._task = assignment
         self._emit = emit
         self._input_over = input_over
+        self._budget = budget
         self._quota = _Quota(assignment.limit)
         self._ready: deque[Job] = deque()
         self._calls: dict[asyncio.Task[None], Job] = {}
@@ -264,7 +268,7 @@ class Worker:
         """Start what is ready and may leave."""
         self._doubt()
         now = monotonic()
-        while self._ready and self._may_start(now):
+        while self._ready and self._may_start(now) and self._can_pay():
             job = self._ready.popleft()
             alone = self._judge.gate.room(now) is not None
             steps = self._call(job, self._rate.take(now), probe=self._judge.gate.closed is not None)
@@ -283,6 +287,14 @@ class Worker:
             return False
         room = self._judge.gate.room(now)
         return room is None or (room > 0 and not self._lone_starts)
+
+    def _can_pay(self) -> bool:
+        """Whether the budget has room for the next call; where no call in flight could leave some, the run stops."""
+        if self._budget is None or self._budget.allows(self._ready[0], self.in_flight):
+            return True
+        if not self._calls:
+            self.stop(Ending("max_cost", str(self._budget)))
+        return False
 
     @property
     def _lone_starts(self) -> bool:
@@ -412,6 +424,8 @@ class Worker:
                 cancelled = await self._store.beat(self._task.session, [(job.row, job.epoch) for job in held])
                 self._sure_at = began
                 self._drop_cancelled(set(cancelled))
+                if self._budget:
+                    self._budget.learn(await self._store.spent(self._task.kind))
                 if await self._store.reap():
                     self.notice()
             except Busy as busy:
