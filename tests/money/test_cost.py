@@ -141,7 +141,7 @@ async def test_two_processes_share_one_budget(project, till):
     till.latency = 0.05
     prices = PRICES + '[store]\npath = "t.db"\nlease = "600ms"\n'
     project.write(some_rows(200), concurrency=4, prices=prices)
-    limit = 0.01
+    limit = 0.03
     reports = await asyncio.gather(project.go(stop__max_cost=limit), project.go(stop__max_cost=limit))
     assert {report.ending.reason for report in reports} == {"max_cost"}
     most = max(cost(f"{n}") for n in range(200))
