@@ -27,6 +27,20 @@ class InputRead:
 
 
 @dataclass(frozen=True, slots=True)
+class CallBegan:
+    """A job's call has a slot; it ends with ``CallEnded`` or ``CallDropped``."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallDropped:
+    """A call was dropped before it gave an outcome: the run ends, or a person cancelled its record."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
 class RequestEnded:
     """One HTTP request ended: its status, or the reason where there was none. A handler's call may have several."""
 
@@ -102,6 +116,8 @@ class StoreWaits:
 
 Event = (
     InputRead
+    | CallBegan
+    | CallDropped
     | RequestEnded
     | CallEnded
     | Settled

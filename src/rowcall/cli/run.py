@@ -11,13 +11,13 @@ from typing import Any
 import click
 
 from rowcall.cli.common import config_argument, overrides, print_json, setting_options
-from rowcall.cli.talk import finish_text, input_text, start_text
+from rowcall.cli.talk import finish_text, input_text, start_text, stopping_text
 from rowcall.config import Config, load
 from rowcall.errors import Exit
 from rowcall.events import Event, InputRead
 from rowcall.job import Status
 from rowcall.pipeline import Ask, IfChanged, Options, Pipeline, Report
-from rowcall.progress import Progress, short_time
+from rowcall.progress import Progress
 from rowcall.store.base import RequestStanding
 
 
@@ -61,12 +61,12 @@ async def _run(config: Config, flags: dict[str, Any]) -> int:
     pipeline = Pipeline(config, emit=hear)
     _obey_signals(pipeline, progress)
     progress.say(start_text(config, pipeline.concurrency))
-    progress.start(pipeline)
+    progress.start(pipeline, limit=flags["limit"])
     try:
         report = await pipeline.run(_options(flags, progress))
     finally:
         await progress.close()
-    progress.say(finish_text(report, config.file))
+    progress.say(finish_text(report, config))
     if flags["json"]:
         await _print_summary(config)
     return exit_code(report)
@@ -117,8 +117,7 @@ def _obey_signals(pipeline: Pipeline, progress: Progress) -> None:
         if seen > 1:
             pipeline.drop()
             return
-        grace = short_time(pipeline.config.stop.grace)
-        progress.say(f"Stopping: {pipeline.in_flight} calls in flight, waiting up to {grace}; Ctrl+C again drops them")
+        progress.say(stopping_text(pipeline.in_flight, pipeline.config.stop.grace))
         pipeline.stop(reason)
 
     loop.add_signal_handler(signal.SIGINT, stop, "interrupted")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from rowcall.cli.remedies import what_to_do
 from rowcall.config import Config
 from rowcall.events import InputRead
 from rowcall.job import Status
 from rowcall.pipeline import Report
-from rowcall.progress import clean, short_time
+from rowcall.progress import clean, counted, dollars, latency_text, short_time
 from rowcall.tally import Tally
 
 
@@ -36,22 +38,33 @@ def input_text(read: InputRead) -> str:
         "repeated in the input": read.repeated,
     }
     said = ", ".join(f"{number:,} {word}" for word, number in words.items() if number)
-    return f"{read.total:,} records" + (f": {said}" if said else "")
+    return counted(read.total, "record") + (f": {said}" if said else "")
 
 
-def finish_text(report: Report, config: Path) -> str:
+def stopping_text(in_flight: int, grace: float) -> str:
+    """The answer to the first Ctrl+C."""
+    if not in_flight:
+        return "Stopping"
+    waits = f"waiting up to {short_time(grace)}; Ctrl+C again drops {'it' if in_flight == 1 else 'them'}"
+    return f"Stopping: {counted(in_flight, 'call')} in flight, {waits}"
+
+
+def finish_text(report: Report, config: Config) -> str:
     """What this run did, how things stand, and the next command, with the config's path as it was written."""
-    lines = [_headline(report), _counts(report)]
+    lines = [_headline(report), *what_to_do(report.ending, config), _counts(report)]
     if report.tally.calls:
         lines.append(_calls(report.tally, report.elapsed))
     if report.tally.usage.input or report.tally.usage.output:
         lines.append(_tokens(report.tally))
+    if report.counts.cost:
+        lines.append(f"cost: {dollars(report.counts.cost)} in all")
+    lines += _failures(report)
     if report.strays:
-        lines.append(f"{report.strays:,} records are no longer in the input and were left alone")
+        lines.append(_strays(report.strays))
     if report.output:
-        lines.append(f"{shown(report.output)}: {report.rows:,} rows")
+        lines.append(f"{shown(report.output)}: {counted(report.rows, 'row')}")
     text = "\n  ".join(lines)
-    following = _next(report, config)
+    following = _next(report, config.file)
     return f"{text}\n{following}" if following else text
 
 
@@ -61,6 +74,12 @@ def shown(path: Path) -> str:
         return str(path.relative_to(Path.cwd()))
     except ValueError:
         return str(path)
+
+
+def _strays(number: int) -> str:
+    if number == 1:
+        return "1 record is no longer in the input and was left alone"
+    return f"{number:,} records are no longer in the input and were left alone"
 
 
 def _headline(report: Report) -> str:
@@ -86,15 +105,11 @@ def _counts(report: Report) -> str:
 
 
 def _calls(tally: Tally, elapsed: float) -> str:
-    text = f"{tally.calls:,} calls, {tally.calls / max(elapsed, 1e-9):,.1f}/s"
+    text = f"{counted(tally.calls, 'call')}, {tally.calls / max(elapsed, 1e-9):,.1f}/s"
     for share in (50, 95, 99):
         if (seconds := tally.latencies.percentile(share / 100)) is not None:
-            text += f"  p{share} {_latency(seconds)}"
+            text += f"  p{share} {latency_text(seconds)}"
     return f"{text}  ({_by_status(tally.by_status)})"
-
-
-def _latency(seconds: float) -> str:
-    return f"{seconds * 1000:.0f}ms" if seconds < 1 else f"{seconds:.1f}s"
 
 
 def _by_status(counts: Mapping[str, int]) -> str:
@@ -106,10 +121,28 @@ def _tokens(tally: Tally) -> str:
     return f"tokens: {usage.input:,} in ({usage.cached:,} cached), {usage.output:,} out ({usage.reasoning:,} reasoning)"
 
 
+def _failures(report: Report) -> Iterator[str]:
+    """A line for each reason: how many, the key of one, its message."""
+    for group in report.errors[:_REASONS_SHOWN]:
+        message = clean(group.message)
+        cut = message if len(message) <= _MESSAGE_SHOWN else f"{message[:_MESSAGE_SHOWN]}..."
+        yield f"{group.count:,} failed: {clean(group.reason)}, such as {clean(group.sample_key)}: {cut}"
+    if more := len(report.errors) - _REASONS_SHOWN:
+        yield from [f"... and {counted(more, 'more reason')}"] * (more > 0)
+
+
+_REASONS_SHOWN = 5
+_MESSAGE_SHOWN = 120
+
+
 def _next(report: Report, config: Path) -> str:
-    here = config == Path("config.toml")
     if report.left and report.ending.reason != "done":
-        return "Go on with: rowcall run" + ("" if here else f" {config}")
+        return f"Go on with: rowcall run{_at('', config)}"
     if report.counts.of(Status.FAILED):
-        return "What failed and what to do: rowcall errors" + ("" if here else f" --config {config}")
+        return f"What failed and what to do: rowcall errors{_at('--config ', config)}"
     return ""
+
+
+def _at(flag: str, config: Path) -> str:
+    """How a command names the config, as a shell reads it; nothing where it is the usual one."""
+    return "" if config == Path("config.toml") else f" {flag}{shlex.quote(str(config))}"
