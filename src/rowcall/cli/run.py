@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from rowcall.cli.common import config_argument, overrides, print_json, setting_options
+from rowcall.cli.places import placed
 from rowcall.cli.talk import finish_text, input_text, start_text, stopping_text
 from rowcall.config import Config, load
 from rowcall.errors import Exit
@@ -63,7 +64,8 @@ async def _run(config: Config, flags: dict[str, Any]) -> int:
     progress.say(start_text(config, pipeline.concurrency))
     progress.start(pipeline, limit=flags["limit"])
     try:
-        report = await pipeline.run(_options(flags, progress))
+        with placed(config):
+            report = await pipeline.run(_options(flags, progress))
     finally:
         await progress.close()
     progress.say(finish_text(report, config))
