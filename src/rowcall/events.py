@@ -41,6 +41,13 @@ class CallDropped:
 
 
 @dataclass(frozen=True, slots=True)
+class Joined:
+    """Another process already works on this batch job: both do, each record goes to one of them."""
+
+    pass_: int
+
+
+@dataclass(frozen=True, slots=True)
 class RequestEnded:
     """One HTTP request ended: its status, or the reason where there was none. A handler's call may have several."""
 
@@ -108,6 +115,14 @@ class LateOutcome:
 
 
 @dataclass(frozen=True, slots=True)
+class LoopBlocked:
+    """A handler held the event loop up, so that no other call could go on: for how long, and where."""
+
+    seconds: float
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
 class StoreWaits:
     """The store is held by somebody else; the run goes on as soon as it is free."""
 
@@ -118,6 +133,7 @@ Event = (
     InputRead
     | CallBegan
     | CallDropped
+    | Joined
     | RequestEnded
     | CallEnded
     | Settled
@@ -126,6 +142,7 @@ Event = (
     | Resting
     | Stopping
     | LateOutcome
+    | LoopBlocked
     | StoreWaits
 )
 Listener = Callable[[Event], None]

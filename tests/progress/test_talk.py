@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from rowcall.cli.hints import HINTS, hint_for, stop_hint
-from rowcall.cli.talk import finish_text, input_text, start_text, stopping_text
+from rowcall.cli.talk import Following, finish_text, input_text, start_text, stopping_text
 from rowcall.client import failures as wire
 from rowcall.config import load
+from rowcall.ending import Ending
 from rowcall.events import InputRead
 from rowcall.job import Status
 from rowcall.outcome import Action, Usage
@@ -18,7 +19,6 @@ from rowcall.pipeline import Report
 from rowcall.providers.failures import REASONS
 from rowcall.store.base import Counts, Enqueued, ErrorGroup
 from rowcall.tally import Tally
-from rowcall.worker import Ending
 
 SOURCES = Path(__file__).parents[2] / "src" / "rowcall"
 
@@ -42,6 +42,10 @@ def config(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("config.toml").write_text(CONFIG)
     return load(Path("config.toml"))
+
+
+def ended(report, config):
+    return finish_text(report, config, Following.of(config.file))
 
 
 def report(reason="done", message="", *, done=3, failed=0, left=0, **more):
@@ -79,7 +83,7 @@ def test_stopping():
 
 def test_finished(config, tmp_path):
     """Totals, rate, percentiles, replies by status, tokens, and the file that was written."""
-    text = finish_text(report(output=tmp_path / "labels.csv", rows=1), config)
+    text = ended(report(output=tmp_path / "labels.csv", rows=1), config)
     assert text.splitlines() == [
         "reviews: finished in 2s",
         "  this run: 3 done, 0 failed; in all: 3 done, 0 failed, 0 left",
@@ -93,7 +97,7 @@ def test_failures_by_reason_with_a_sample(config):
     """Each reason on a line, cut and cleaned; a few of many; and the command that says more."""
     groups = [ErrorGroup("http_500", 7, "k\x1b[31m1", "HTTP 500: " + "x" * 300)]
     groups += [ErrorGroup(f"http_4{n}", 1, "k2", "HTTP 4xx: no") for n in range(10, 16)]
-    lines = finish_text(report(failed=13, errors=groups), config).splitlines()
+    lines = ended(report(failed=13, errors=groups), config).splitlines()
     assert lines[4].startswith("  7 failed: http_500, such as k [31m1: HTTP 500: xxx")
     assert lines[4].endswith("...")
     assert len(lines[4]) < 180
@@ -103,20 +107,20 @@ def test_failures_by_reason_with_a_sample(config):
 
 def test_strays(config):
     """Records that left the input are counted in the right number."""
-    assert "  1 record is no longer in the input and was left alone" in finish_text(report(strays=1), config)
-    assert "  2 records are no longer in the input and were left alone" in finish_text(report(strays=2), config)
+    assert "  1 record is no longer in the input and was left alone" in ended(report(strays=1), config)
+    assert "  2 records are no longer in the input and were left alone" in ended(report(strays=2), config)
 
 
 def test_the_next_command_is_one_for_a_shell(config):
     """The config is named as the shell reads it, and not at all where it is the usual one."""
     paused = report("interrupted", left=5)
-    assert finish_text(paused, config).splitlines()[-1] == "Go on with: rowcall run"
+    assert ended(paused, config).splitlines()[-1] == "Go on with: rowcall run"
     folder = Path("my jobs")
     folder.mkdir()
     (folder / "a b.toml").write_text(CONFIG)
     other = load(folder / "a b.toml")
-    assert finish_text(paused, other).splitlines()[-1] == "Go on with: rowcall run 'my jobs/a b.toml'"
-    assert finish_text(report(failed=1), other).endswith("rowcall errors --config 'my jobs/a b.toml'")
+    assert ended(paused, other).splitlines()[-1] == "Go on with: rowcall run 'my jobs/a b.toml'"
+    assert ended(report(failed=1), other).endswith("rowcall errors --config 'my jobs/a b.toml'")
 
 
 @pytest.mark.parametrize(
@@ -140,7 +144,7 @@ def test_the_next_command_is_one_for_a_shell(config):
 )
 def test_a_stop_says_where_to_mend_it(config, reason, says):
     """The reason's advice, and the setting to look at with its line in the config or the variable behind it."""
-    text = finish_text(report(reason, "HTTP 4xx: no", left=7), config)
+    text = ended(report(reason, "HTTP 4xx: no", left=7), config)
     assert text.startswith("reviews: stopped after 2s: HTTP 4xx: no\n")
     for words in says:
         assert words in text
@@ -155,12 +159,12 @@ def test_a_key_that_is_not_set_or_written_elsewhere(config):
         'api_key = { command = "pass key" }': "what pass key prints",
     }.items():
         Path("config.toml").write_text(CONFIG.replace('api_key = { env = "MY_KEY" }', old))
-        assert f"[api] api_key is {says}" in finish_text(report("bad_key", left=1), load(Path("config.toml")))
+        assert f"[api] api_key is {says}" in ended(report("bad_key", left=1), load(Path("config.toml")))
 
 
 def test_what_a_person_wanted_needs_no_advice(config):
     """The end, a limit and a pause come without advice."""
-    for reason in ("done", "limit", "interrupted", "terminated"):
+    for reason in ("done", "limit", "interrupted", "terminated", "hung_up"):
         assert not stop_hint(reason)
 
 

@@ -55,6 +55,8 @@ HINTS = {
 
 STOPS = {
     "unreachable": "Nobody answers there: check the network, a proxy or firewall, and the URL.",
+    "offline": "Nobody answers there any more: check the network; [stop] offline_for says how long a run waits.",
+    "max_failures": "See what failed with: rowcall errors; mend it, or allow more in [stop] max_failures.",
     "disk_full": "Make room on the disk of the store; nothing stored is lost.",
     **dict.fromkeys(
         ("tls_failed", "tls_untrusted", "tls_expired", "tls_wrong_host"),

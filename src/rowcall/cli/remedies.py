@@ -7,8 +7,8 @@ from typing import Any
 
 from rowcall.cli.hints import stop_hint
 from rowcall.config import Config, KeyPath
+from rowcall.ending import Ending
 from rowcall.progress import clean
-from rowcall.worker import Ending
 
 _KEY: KeyPath = ("api", "api_key")
 _URL: KeyPath = ("api", "base_url")
@@ -19,6 +19,8 @@ _PLACES: dict[str, tuple[KeyPath, ...]] = {
     "not_found": (_URL, ("request", "path")),
     "redirected": (_URL,),
     "unreachable": (_URL,),
+    "offline": (_URL, ("stop", "offline_for")),
+    "max_failures": (("stop", "max_failures"),),
     "html_reply": (_URL,),
     "model_not_found": (("request", "body", "model"),),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from rowcall.cli.remedies import what_to_do
@@ -49,8 +50,24 @@ def stopping_text(in_flight: int, grace: float) -> str:
     return f"Stopping: {counted(in_flight, 'call')} in flight, {waits}"
 
 
-def finish_text(report: Report, config: Config) -> str:
-    """What this run did, how things stand, and the next command, with the config's path as it was written."""
+@dataclass(frozen=True, slots=True)
+class Following:
+    """The commands that may come after a run: to go on, and to see what failed."""
+
+    go_on: str
+    errors: str
+
+    @classmethod
+    def of(cls, config: Path) -> Following:
+        """Those for a config, with its path as it was written, and as a shell reads it."""
+        if config == Path("config.toml"):
+            return cls("rowcall run", "rowcall errors")
+        named = shlex.quote(str(config))
+        return cls(f"rowcall run {named}", f"rowcall errors --config {named}")
+
+
+def finish_text(report: Report, config: Config, commands: Following) -> str:
+    """What this run did, how things stand, and the next command."""
     lines = [_headline(report), *what_to_do(report.ending, config), _counts(report)]
     if report.tally.calls:
         lines.append(_calls(report.tally, report.elapsed))
@@ -64,7 +81,7 @@ def finish_text(report: Report, config: Config) -> str:
     if report.output:
         lines.append(f"{shown(report.output)}: {counted(report.rows, 'row')}")
     text = "\n  ".join(lines)
-    following = _next(report, config.file)
+    following = _next(report, commands)
     return f"{text}\n{following}" if following else text
 
 
@@ -90,7 +107,7 @@ def _headline(report: Report) -> str:
             return f"{report.kind}: finished in {time}"
         case "limit":
             return f"{report.kind}: limit reached in {time}"
-        case "interrupted" | "terminated":
+        case "interrupted" | "terminated" | "hung_up":
             return f"{report.kind}: paused after {time}"
         case _:
             return f"{report.kind}: stopped after {time}: {reason}"
@@ -135,14 +152,9 @@ _REASONS_SHOWN = 5
 _MESSAGE_SHOWN = 120
 
 
-def _next(report: Report, config: Path) -> str:
+def _next(report: Report, commands: Following) -> str:
     if report.left and report.ending.reason != "done":
-        return f"Go on with: rowcall run{_at('', config)}"
+        return f"Go on with: {commands.go_on}"
     if report.counts.of(Status.FAILED):
-        return f"What failed and what to do: rowcall errors{_at('--config ', config)}"
+        return f"What failed and what to do: {commands.errors}"
     return ""
-
-
-def _at(flag: str, config: Path) -> str:
-    """How a command names the config, as a shell reads it; nothing where it is the usual one."""
-    return "" if config == Path("config.toml") else f" {flag}{shlex.quote(str(config))}"

@@ -7,7 +7,7 @@ from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, TextIO
 
-from rowcall.events import Event, GateClosed, GateOpened, Resting, Stopping, StoreWaits
+from rowcall.events import Event, GateClosed, GateOpened, Joined, LoopBlocked, Resting, Stopping, StoreWaits
 from rowcall.progress.block import block
 from rowcall.progress.following import Following, Speed
 from rowcall.progress.screen import Screen
@@ -44,6 +44,7 @@ class Progress:
         self._following = Following()
         self._speed = Speed()
         self._rested_until = 0.0
+        self._blamed: set[str] = set()
         self._task: asyncio.Task[None] | None = None
 
     def say(self, text: str) -> None:
@@ -54,8 +55,7 @@ class Progress:
     def hear(self, event: Event) -> None:
         """Note an event, and turn it into talk where it is worth a line."""
         self._following(event)
-        text = self._rest_text(event) if isinstance(event, Resting) else _said(event)
-        if text:
+        if text := self._text_of(event):
             self.say(text)
 
     def start(self, pipeline: Pipeline, *, limit: int | None = None) -> None:
@@ -71,6 +71,17 @@ class Progress:
                 await self._task
         if wiped := self._wiped():
             self._write(wiped)
+
+    def _text_of(self, event: Event) -> str:
+        match event:
+            case Resting():
+                return self._rest_text(event)
+            case LoopBlocked():
+                new = event.place not in self._blamed
+                self._blamed.add(event.place)
+                return _blocked_text(event.place, event.seconds) if new else ""
+            case _:
+                return _said(event)
 
     def _rest_text(self, rest: Resting) -> str:
         """A rest is said once, however often it is made longer while it lasts, and not where the block shows it."""
@@ -105,14 +116,25 @@ class Progress:
             self._quiet = True
 
 
+_BY_SIGNAL = ("interrupted", "terminated", "hung_up")
+"""Reasons of a stop that was answered when it came."""
+
+
+def _blocked_text(place: str, seconds: float) -> str:
+    mend = "await there, or make the handler a plain def, which gets a thread"
+    return f"warning: no call could go on for {short_time(seconds)}: {clean(place)} blocks the event loop; {mend}"
+
+
 def _said(event: Event) -> str:
     match event:
         case GateClosed():
             return f"offline: {clean(event.cause)}; nothing lost, no attempts used"
         case GateOpened():
             return f"back after {short_time(event.after)}"
-        case Stopping() if event.in_flight and event.reason not in ("interrupted", "terminated"):
+        case Stopping() if event.in_flight and event.reason not in _BY_SIGNAL:
             return f"stopping: {clean(event.message)}; {counted(event.in_flight, 'call')} in flight"
+        case Joined():
+            return "another process works on this batch job: this one joins it, each record is called once"
         case StoreWaits():
             return f"waiting for the store: {clean(event.message)}"
         case _:
