@@ -14,6 +14,7 @@ from rowcall.job import Job
 from rowcall.outcome import Failure, FailureClass, Outcome, Reply
 from rowcall.pace.gate import Gate
 from rowcall.pace.rate import Rate
+from rowcall.price import Prices, guess, priced
 from rowcall.providers.base import Call, Provider, Request
 from rowcall.reserving import UNLIMITED, Places
 
@@ -70,6 +71,7 @@ class Wire:
         concurrency: most requests in flight.
         call_key: the key of a job's call, stable over tries, restarts and processes.
         emit: told of every request that ended.
+        prices: what a call costs; None where that is not known.
         places: gives the places that processes share.
     """
 
@@ -78,6 +80,7 @@ class Wire:
     concurrency: int
     call_key: Callable[[Job], str]
     emit: Listener
+    prices: Prices | None = None
     places: Places = UNLIMITED
 
 
@@ -98,6 +101,9 @@ class Caller(Protocol):
 
     def resize(self, concurrency: int) -> None:
         """Let so many requests be in flight from now on; the worker sees to it where a call is one request."""
+
+    def guess(self, job: Job) -> int:
+        """Roughly what a job's call will cost, in nano-dollars; 0 where nothing is known."""
 
     def close(self) -> None:
         """The run is over, and no call is under way."""
@@ -123,12 +129,19 @@ class RequestCaller:
         departure.leave()
         reply = await self._send(built, fresh=departure.fresh)
         self._wire.emit(request_ended(job, reply))
-        outcome = reply if isinstance(reply, Failure) else self._provider.read(reply)
+        outcome = reply if isinstance(reply, Failure) else priced(self._provider.read(reply), self._wire.prices)
         self._wire.places.correct(estimate, outcome.usage)
         return outcome
 
     def resize(self, concurrency: int) -> None:
         """Nothing to change."""
+
+    def guess(self, job: Job) -> int:
+        """By the characters of its request, and the tokens that it allows for the answer."""
+        built, prices = self._build(job), self._wire.prices
+        if prices is None or isinstance(built, Failure):
+            return 0
+        return prices.cost(guess(built.content), calls=1)
 
     def close(self) -> None:
         """Nothing to let go."""

@@ -27,6 +27,27 @@ class InputRead:
 
 
 @dataclass(frozen=True, slots=True)
+class CallBegan:
+    """A job's call has a slot; it ends with ``CallEnded`` or ``CallDropped``."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallDropped:
+    """A call was dropped before it gave an outcome: the run ends, or a person cancelled its record."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Another process already works on this batch job: both do, each record goes to one of them."""
+
+    pass_: int
+
+
+@dataclass(frozen=True, slots=True)
 class RequestEnded:
     """One HTTP request ended: its status, or the reason where there was none. A handler's call may have several."""
 
@@ -94,6 +115,14 @@ class LateOutcome:
 
 
 @dataclass(frozen=True, slots=True)
+class LoopBlocked:
+    """A handler held the event loop up, so that no other call could go on: for how long, and where."""
+
+    seconds: float
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
 class StoreWaits:
     """The store is held by somebody else; the run goes on as soon as it is free."""
 
@@ -109,6 +138,9 @@ class Followed:
 
 Event = (
     InputRead
+    | CallBegan
+    | CallDropped
+    | Joined
     | RequestEnded
     | CallEnded
     | Settled
@@ -117,6 +149,7 @@ Event = (
     | Resting
     | Stopping
     | LateOutcome
+    | LoopBlocked
     | StoreWaits
     | Followed
 )

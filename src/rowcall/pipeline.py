@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,26 +16,29 @@ from rowcall.client import Client, raise_descriptor_limit
 from rowcall.config import Config
 from rowcall.config.live import LiveSettings
 from rowcall.config.units import TokenLimits
+from rowcall.ending import Ending, Patience
 from rowcall.errors import Full, InputError, RequestChanged, RowcallError, SchemaMismatch, Unavailable
-from rowcall.events import Event, Followed, InputRead, Listener
+from rowcall.events import Event, Followed, InputRead, Joined, Listener, StoreWaits
 from rowcall.executor import Executor
 from rowcall.exports import FormatName
 from rowcall.job import Status
 from rowcall.judge import Judge
 from rowcall.outcome import Action
+from rowcall.pace.budget import Budget
 from rowcall.pace.gate import ALONE_FOR, PROBE_WAITS, Closed, Gate
 from rowcall.pace.outlook import Foreseen, Outlook
 from rowcall.pace.rate import Onlooker, Rate
-from rowcall.parts import Parts, assemble, check_output, make_client, make_mock, open_output, open_reader, open_store
+from rowcall.parts import Parts, assemble, check_output, make_client, make_mock, open_reader, open_store
+from rowcall.price import nano
 from rowcall.producer import Destination, Producer
 from rowcall.reserving import Reserving, buckets_of
-from rowcall.results import Join
 from rowcall.settler import Settler
 from rowcall.steering import Helm, Steering
-from rowcall.store.base import Counts, Enqueued, Reader, RequestStanding, Run, Selection, Store
+from rowcall.store.base import Counts, Enqueued, ErrorGroup, Reader, RequestStanding, Run, Selection, Store
 from rowcall.tally import Tally
 from rowcall.vitals import HeldUp, Vitals
-from rowcall.worker import Assignment, Ending, Worker
+from rowcall.worker import Assignment, Worker
+from rowcall.writing import write_output
 
 CONNECTIONS = 10_000
 """Connections that the wire allows: the worker keeps calls in flight to the concurrency, which may be set live."""
@@ -93,6 +96,7 @@ class Report:
         strays: records of earlier inputs that are no longer in this one, and not done.
         output: the file that was written, with its rows.
         elapsed: seconds.
+        errors: failed records of the kind by reason, most first.
     """
 
     kind: str
@@ -105,6 +109,7 @@ class Report:
     output: Path | None
     rows: int
     elapsed: float
+    errors: Sequence[ErrorGroup] = ()
 
     @property
     def done(self) -> int:
@@ -154,6 +159,7 @@ class _Begun:
     batch: str
     limit: int | None
     left_behind: bool
+    spent: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +204,8 @@ class Pipeline:
         self._concurrency = raise_descriptor_limit(config.pace.concurrency)
         self._live: _Live | None = None
         self._followed = ""
+        self._worked_off = False
+        self._budget: Budget | None = None
         self._stopped: Ending | None = None
         self._input_error: InputError | None = None
 
@@ -236,6 +244,11 @@ class Pipeline:
         return self._live.gate.closed if self._live else None
 
     @property
+    def working(self) -> bool:
+        """Calls may be under way, so that a stop has something to wait for."""
+        return self._live is not None and not self._worked_off
+
+    @property
     def resting_for(self) -> float:
         """Seconds for which no call leaves, as the API asked."""
         return max(0.0, self._live.rate.resting_until - monotonic()) if self._live else 0.0
@@ -244,6 +257,23 @@ class Pipeline:
     def held_up(self) -> HeldUp | None:
         """What keeps calls from leaving."""
         return self._live.vitals.held_up if self._live else None
+
+    @property
+    def first_alone(self) -> bool:
+        """The first call of the run is out, and the others wait for what it gives."""
+        gate = self._live.gate if self._live else None
+        return bool(gate and gate.sent and gate.closed is None and gate.room(monotonic()) == 0)
+
+    @property
+    def rate_wait(self) -> float:
+        """Seconds until the limits let the next call leave."""
+        now = monotonic()
+        return max(0.0, self._live.outlook.next_at(now) - now) if self._live else 0.0
+
+    @property
+    def limits(self) -> str:
+        """The limits in force, as people write them."""
+        return ", ".join(map(str, self._live.reserving.buckets)) if self._live else ""
 
     def stop(self, reason: str, message: str = "") -> None:
         """Take no more jobs; calls in flight are waited for up to ``[stop] grace``."""
@@ -281,6 +311,7 @@ class Pipeline:
                 await begun.store.end_run(begun.run, "error", {"message": error.message})
                 raise
             await begun.store.end_run(begun.run, ending.reason, self._totals())
+            self._worked_off = True
             return await self._report(begun, ending, output, monotonic() - started)
 
     async def export(self, path: Path, *, format_: FormatName | None = None, only: Status | None = None) -> int:
@@ -323,7 +354,7 @@ class Pipeline:
     async def _begin(self, stack: AsyncExitStack, parts: Parts, agreement: _Agreement, options: Options) -> _Begun:
         """Open the store and make this run known in it; what begins here ends with ``stack``."""
         name = self.config.name
-        store = await stack.enter_async_context(await open_store(self.config))
+        store = await stack.enter_async_context(await open_store(self.config, self._wait))
         client = await stack.enter_async_context(make_client(self.config, CONNECTIONS))
         session = await store.begin_session()
         stack.push_async_callback(store.end_session, session)
@@ -332,9 +363,13 @@ class Pipeline:
         if options.retry_failed:
             await store.retry(name, Selection(statuses=(Status.FAILED,)))
         run = await store.begin_run(session, name, self.config.settings())
+        if run.joined:
+            self._emit(Joined(run.pass_))
         batch = options.batch or f"pass-{run.pass_}"
+        spent = await store.spent(name)
+        left_behind = options.left_behind
         return _Begun(
-            store, parts, client, session, run, request, agreement.known, batch, options.limit, options.left_behind
+            store, parts, client, session, run, request, agreement.known, batch, options.limit, left_behind, spent
         )
 
     async def _work(self, begun: _Begun) -> Ending:
@@ -393,8 +428,13 @@ class Pipeline:
             rested=lambda seconds: steering.rest(seconds),
             full=lambda full: worker.stop_full(full),
         )
-        wire = Wire(begun.client, Foreseen(rate, outlook), self._concurrency, parts.call_key, self._emit, reserving)
+        foreseen = Foreseen(rate, outlook)
+        wire = Wire(
+            begun.client, foreseen, self._concurrency, parts.call_key, self._emit, parts.prices, places=reserving
+        )
         caller = parts.make_caller(wire)
+        most = config.stop.max_cost
+        self._budget = Budget(nano(most), begun.spent, caller.guess) if most is not None else None
         executor = Executor(caller, judge, settler, emit=self._emit)
         worker = Worker(
             store,
@@ -405,6 +445,7 @@ class Pipeline:
             self._assignment(begun),
             emit=self._emit,
             input_over=lambda: producer.over,
+            budget=self._budget,
         )
         vitals = Vitals(self.tally, worker, gate, rate, outlook)
         helm = Helm(rate, worker.rest, self._follow, lambda: self._totals() | {"live": vitals.read()})
@@ -434,14 +475,15 @@ class Pipeline:
             part.resize(concurrency)
 
     def _assignment(self, begun: _Begun) -> Assignment:
+        stop = self.config.stop
         return Assignment(
             begun.session,
             self.config.name,
             begun.run.pass_,
             self._concurrency,
             limit=begun.limit,
-            grace=self.config.stop.grace,
-            first_success=self.config.stop.first_success,
+            grace=stop.grace,
+            patience=Patience(stop.first_success, stop.offline_for, stop.max_failures),
             beat=min(self.config.store.lease / 12, 5.0),
             max_wait=self.config.retry.max_wait,
         )
@@ -459,14 +501,13 @@ class Pipeline:
             output=output,
             rows=await self._export(store, begun.parts, output) if output else 0,
             elapsed=elapsed,
+            errors=await store.errors(name),
         )
 
     async def _export(
         self, reader: Reader, parts: Parts, path: Path, format_: FormatName | None = None, only: Status | None = None
     ) -> int:
-        join = Join(reader, self.config.name, parts.source, parts.keying, parts.columns)
-        with open_output(self.config, path, format_) as export:
-            return await join.write(export, only=only)
+        return await write_output(self.config, parts, reader, path, format_=format_, only=only)
 
     def _totals(self) -> dict[str, object]:
         tally = self.tally
@@ -480,8 +521,13 @@ class Pipeline:
             "retried": tally.settled[Action.RETRY],
         }
 
+    def _wait(self, message: str) -> None:
+        self._emit(StoreWaits(message))
+
     def _emit(self, event: Event) -> None:
         self.tally(event)
+        if self._budget:
+            self._budget(event)
         if self._listener:
             self._listener(event)
 

@@ -28,7 +28,7 @@ class Steered(Project):
 
     async def set(self, kind="t", keep=False, **values):
         """What ``rowcall set`` does, as another process."""
-        async with await open_store(load(self.folder / "config.toml")) as store:
+        async with await open_store(load(self.folder / "config.toml"), lambda text: None) as store:
             await store.set(kind, values, keep=keep)
 
     async def arrivals(self):

@@ -15,10 +15,11 @@ import httpx
 from rowcall import values
 from rowcall.calling import Departure, Wire, request_ended
 from rowcall.client import CallFailed
-from rowcall.handlers.replies import Offline, Response, StatusFailed, read
+from rowcall.handlers.replies import Offline, Response, StatusFailed, read, usage_of
 from rowcall.handlers.slots import Slots
 from rowcall.job import Job
-from rowcall.outcome import FailureClass, Reply
+from rowcall.outcome import FailureClass, Reply, Usage
+from rowcall.pace.tokens import Estimate
 from rowcall.providers.endpoint import Endpoint
 
 T = TypeVar("T")
@@ -101,12 +102,14 @@ class Call(Verbs[Coroutine[Any, Any, Response]]):
         key: for an Idempotency-Key: the same over tries and restarts, another for another input or version.
         number: which charged try of the record this is, from 1.
         last: the latest reply; None before the first.
+        usage: tokens and cost of all replies so far.
     """
 
     def __init__(self, shared: Shared, job: Job, departure: Departure) -> None:
         self.key = shared.wire.call_key(job)
         self.number = job.attempts + 1
         self.last: Reply | None = None
+        self.usage = Usage()
         self._shared = shared
         self._job = job
         self._departure = departure
@@ -155,22 +158,27 @@ class Call(Verbs[Coroutine[Any, Any, Response]]):
 
     async def _exchange(self, request: httpx.Request) -> Response:
         async with self._shared.slots:
-            await self._wait_for_place(request)
+            estimate = await self._wait_for_place(request)
             self._leave(request)
             reply = await self._reply(request)
         self.last = reply
+        used = usage_of(reply, self._shared.wire.prices)
+        self._shared.wire.places.correct(estimate, used)
+        self.usage += used
         try:
             return read(request, reply, self._shared.answers)
         except StatusFailed as error:
             self._obey(error)
             raise
 
-    async def _wait_for_place(self, request: httpx.Request) -> None:
-        """Wait for a place of the rate, and for the end of a rest that the API asked for meanwhile."""
+    async def _wait_for_place(self, request: httpx.Request) -> Estimate:
+        """Wait for a place, and for the end of a rest that the API asked for; returns what was reserved."""
         rate, places = self._shared.wire.rate, self._shared.wire.places
         await self._rest(rate.take(monotonic()))
-        await places.place(places.estimate(partial(_body, request)), patient=True)
+        estimate = places.estimate(partial(_body, request))
+        await places.place(estimate, patient=True)
         await self._rest(0.0)
+        return estimate
 
     async def _rest(self, leaves: float) -> None:
         """Wait until a time, and as long as the target rests."""

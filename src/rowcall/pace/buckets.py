@@ -39,6 +39,10 @@ class Bucket:
     count: float
     per: float
 
+    def __str__(self) -> str:
+        what = {"requests": "calls", "input": "input tokens", "output": "output tokens"}.get(self.what, self.what)
+        return f"{self.count:,.10g} {what} in {self.per:,.10g} s"
+
     @property
     def step(self) -> float:
         """Seconds that one of it pays for."""
