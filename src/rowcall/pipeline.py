@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass
@@ -176,6 +177,7 @@ class _Live:
     reserving: Reserving
     steering: Steering
     vitals: Vitals
+    budget: Budget
 
 
 class Pipeline:
@@ -434,7 +436,8 @@ class Pipeline:
         )
         caller = parts.make_caller(wire)
         most = config.stop.max_cost
-        self._budget = Budget(nano(most), begun.spent, caller.guess) if most is not None else None
+        budget = Budget(None if most is None else nano(most), begun.spent, caller.guess)
+        self._budget = budget
         executor = Executor(caller, judge, settler, emit=self._emit)
         worker = Worker(
             store,
@@ -445,23 +448,20 @@ class Pipeline:
             self._assignment(begun),
             emit=self._emit,
             input_over=lambda: producer.over,
-            budget=self._budget,
+            budget=budget,
         )
         vitals = Vitals(self.tally, worker, gate, rate, outlook)
         helm = Helm(rate, worker.rest, self._follow, lambda: self._totals() | {"live": vitals.read()})
         steering = Steering(store, run, config.name, parts.target, helm)
         to = Destination(config.name, run.pass_, begun.request, begun.batch)
         producer = Producer(store, parts.source, parts.keying, to, notice=worker.notice, left_behind=begun.left_behind)
-        return _Live(worker, producer, gate, rate, caller, settler, outlook, reserving, steering, vitals)
+        return _Live(worker, producer, gate, rate, caller, settler, outlook, reserving, steering, vitals, budget)
 
     def _follow(self, settings: LiveSettings) -> None:
         """Let the config hold, and over it what a person set."""
-        live, pace = self._live, self.config.pace
+        live = self._live
         assert live is not None
-        self._resize(live, raise_descriptor_limit(settings.concurrency or pace.concurrency))
-        requests = settings.requests if settings.requests is not None else pace.requests
-        tokens = settings.tokens if settings.tokens is not None else pace.tokens
-        live.reserving.limit(buckets_of(requests or (), tokens or TokenLimits()))
+        self._limit(live, settings)
         if settings.pause != live.outlook.paused:
             live.outlook.paused = settings.pause
             live.reserving.withdraw()
@@ -469,6 +469,15 @@ class Pipeline:
         if str(settings) != self._followed:
             self._followed = str(settings)
             self._emit(Followed(self._followed))
+
+    def _limit(self, live: _Live, settings: LiveSettings) -> None:
+        pace, most = self.config.pace, self.config.stop.max_cost
+        requests = pace.requests if settings.requests is None else settings.requests
+        tokens = pace.tokens if settings.tokens is None else settings.tokens
+        most = most if settings.max_cost is None else settings.max_cost
+        self._resize(live, raise_descriptor_limit(settings.concurrency or pace.concurrency))
+        live.reserving.limit(buckets_of(requests or (), tokens or TokenLimits()))
+        live.budget.limit = None if most is None or math.isinf(most) else nano(most)
 
     def _resize(self, live: _Live, concurrency: int) -> None:
         for part in (live.worker, live.settler, live.caller):

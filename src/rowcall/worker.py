@@ -411,7 +411,7 @@ class Worker:
                 cancelled = await self._store.beat(self._task.session, [(job.row, job.epoch) for job in held])
                 self._sure_at = began
                 self._drop_cancelled(set(cancelled))
-                if self._budget:
+                if self._budget and self._budget.limit is not None:
                     self._budget.learn(await self._store.spent(self._task.kind))
                 await self._reaped()
             except Busy:

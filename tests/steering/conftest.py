@@ -11,7 +11,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[1] / "cli"))
 
-from project import Project
+from quickproject import QuickProject
 
 from rowcall.config import load
 from rowcall.mock import MockAPI
@@ -19,7 +19,7 @@ from rowcall.parts import open_store
 from rowcall.pipeline import Pipeline, Timing
 
 
-class Steered(Project):
+class Steered(QuickProject):
     """A project whose runs happen in this process."""
 
     def pipeline(self, **overrides):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,12 +18,14 @@ class LiveSettings:
         concurrency: most calls in flight.
         requests: most calls in a time; empty: no limit.
         tokens: most tokens in a time; all empty: no limit.
+        max_cost: most dollars that all runs of the kind may spend; infinite: no limit.
         pause: no call leaves.
     """
 
     concurrency: int | None = None
     requests: Rates | None = None
     tokens: TokenLimits | None = None
+    max_cost: float | None = None
     pause: bool = False
 
     def __str__(self) -> str:
@@ -30,6 +33,7 @@ class LiveSettings:
             "concurrency": self.concurrency,
             "requests": None if self.requests is None else ", ".join(map(str, self.requests)) or OFF,
             "tokens": None if self.tokens is None else str(self.tokens) or OFF,
+            "max_cost": self.max_cost and (OFF if math.isinf(self.max_cost) else f"{self.max_cost:g}"),
             "pause": "true" if self.pause else None,
         }
         return ", ".join(f"{name}={value}" for name, value in said.items() if value is not None)
@@ -62,6 +66,16 @@ def _tokens(text: str) -> TokenLimits:
     return parse_token_limits(dict(_pair(part) for part in _parts(text)))
 
 
+def _max_cost(text: str) -> float:
+    try:
+        dollars = math.inf if text == OFF else float(text)
+    except ValueError:
+        dollars = math.nan
+    if not dollars > 0:
+        raise ValueError(f"must be an amount of dollars above 0 such as 20 or 0.5, or off, not {quoted(text)}")
+    return dollars
+
+
 def _pause(text: str) -> bool:
     if text not in ("true", "false"):
         raise ValueError(f"must be true or false, not {quoted(text)}")
@@ -83,6 +97,7 @@ LIVE: dict[str, Callable[[str], Any]] = {
     "concurrency": _concurrency,
     "requests": _requests,
     "tokens": _tokens,
+    "max_cost": _max_cost,
     "pause": _pause,
 }
 """How the text of each setting is read."""
