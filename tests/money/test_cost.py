@@ -11,8 +11,10 @@ from project import some_rows
 from till import PRICES, completion, cost, tokens
 
 import rowcall
+from rowcall.cli.examine import examine
 from rowcall.cli.run import exit_code
 from rowcall.cli.talk import finish_text
+from rowcall.config import load
 from rowcall.errors import ConfigError
 from rowcall.price import nano
 from rowcall.store.sqlite import SQLiteReader
@@ -37,8 +39,7 @@ async def test_a_retry_costs_again(project, till):
     project.write(some_rows(5))
     await project.go()
     till.broken = lambda call: False
-    assert (await project.run("retry", "--all-failed", "--yes")).code == 0
-    report = await project.go()
+    report = await project.go(retry_failed=True)
     assert report.done == 5
     assert len(till.calls) > 5
     assert project.spent() == till.billed
@@ -171,9 +172,8 @@ async def test_a_model_without_a_price_is_refused_before_any_call(project, till)
     with pytest.raises(ConfigError, match="does not know the model"):
         await project.go()
     assert till.calls == []
-    ran = await project.run("check")
-    assert ran.code == 2
-    assert "no-such-model" in ran.out
+    findings = examine(load(project.folder / "config.toml"))
+    assert "no-such-model" in str(findings.problems[0])
 
 
 async def test_listed_prices_with_one_of_the_users_own(project, till):

@@ -43,7 +43,7 @@ def check(config: Path, probe: bool, verbose: bool, **flags: Any) -> int:
     """
     loaded = load(config, overrides=overrides(flags))
     if verbose:
-        click.echo("\n".join([*_versions(), *_settings(loaded)]))
+        click.echo("\n".join([*_versions(), *_settings(loaded), *_proxy(loaded)]))
     findings = examine(loaded)
     click.echo("\n".join(_report(findings)))
     if findings.problem_count:
@@ -95,6 +95,14 @@ def _settings(config: Config) -> Iterator[str]:
         yield f"{'.'.join(map(str, path))} = {cut}   ({_source(config, path)})"
 
 
+def _proxy(config: Config) -> Iterator[str]:
+    """The proxy that the environment names for the API, where the config names none."""
+    from rowcall.network import environment_proxy
+
+    if proxy := environment_proxy(config):
+        yield f"api.proxy = {json.dumps(clean(proxy.url))}   ({proxy.origin})"
+
+
 def _leaves(table: dict[str, Any], path: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
     for name, value in table.items():
         if isinstance(value, dict) and value:
@@ -124,17 +132,20 @@ def _probe(config: Config, findings: Findings) -> Exit:
 async def _call(config: Config, key: str, data: dict[str, Any]) -> Outcome:
     """One real call."""
     from rowcall.calling import Departure, Wire
+    from rowcall.network import make_client, make_network
     from rowcall.pace.gate import Gate
     from rowcall.pace.rate import Rate
-    from rowcall.parts import call_key, calls_of, make_client, make_mock
+    from rowcall.parts import call_key, calls_of, make_mock
     from rowcall.templates import input_hash, request_hash
 
     async with AsyncExitStack() as stack:
         base_url = None
         if config.api.preset == "mock":
             base_url = (await stack.enter_async_context(make_mock(config))).url
-        calls = await asyncio.to_thread(lambda: calls_of(config.resolve(), base_url))
-        client = await stack.enter_async_context(make_client(config, 1))
+        resolved = await asyncio.to_thread(config.resolve)
+        calls = await asyncio.to_thread(calls_of, resolved, base_url)
+        network = await asyncio.to_thread(make_network, resolved)
+        client = await stack.enter_async_context(make_client(config, 1, network))
         hashed = input_hash(data, calls.columns)
         number = call_key(request_hash(config.fingerprint()), key, hashed)
         wire = Wire(client, Rate(), 1, lambda job: number, lambda event: None)

@@ -20,6 +20,7 @@ from rowcall.cli.sending import Marks, Preview, Shown
 from rowcall.config import Config
 from rowcall.errors import ConfigError, InputError, Problem, RowcallError, TemplateError
 from rowcall.job import Record
+from rowcall.network import make_network
 from rowcall.parts import calls_of, check_handler_columns, make_prices, source_of
 from rowcall.sources.base import Source
 from rowcall.templates import Key, Tree, check_columns, compile_key
@@ -86,7 +87,9 @@ class Findings:
 def examine(config: Config) -> Findings:
     """Look at everything. Reads files and runs the commands that give secrets: blocks."""
     findings, file = Findings(), str(config.file)
-    findings.tried(config.resolve, file)
+    resolved = findings.tried(config.resolve, file)
+    if resolved is not None:
+        findings.tried(lambda: make_network(resolved), file)
     calls = findings.tried(lambda: calls_of(config.masked(Marks(config.folder))), file)
     findings.tried(lambda: make_prices(config), file)
     preview = None if config.handler else findings.tried(lambda: Preview(config), file)

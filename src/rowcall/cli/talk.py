@@ -11,6 +11,7 @@ from rowcall.job import Status
 from rowcall.pipeline import Report
 from rowcall.price import NANO, usd
 from rowcall.progress import clean, short_time
+from rowcall.providers import REASONS
 from rowcall.tally import Tally
 
 
@@ -42,7 +43,7 @@ def input_text(read: InputRead) -> str:
 
 def finish_text(report: Report, config: Path) -> str:
     """What this run did, how things stand, and the next command, with the config's path as it was written."""
-    lines = [_headline(report), _counts(report)]
+    lines = [_headline(report), *filter(None, [REASONS.get(report.ending.reason)]), _counts(report)]
     if report.tally.calls:
         lines.append(_calls(report.tally, report.elapsed))
     if report.tally.usage.input or report.tally.usage.output:

@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 from rowcall.config.lines import KeyPath, dotted
 from rowcall.config.units import quoted
 
-_SECRET_PATHS = (("api", "api_key"), ("api", "headers"), ("request", "headers"))
+_SECRET_PATHS = (("api", "api_key"), ("api", "proxy"), ("api", "headers"), ("request", "headers"))
 
 _REMEDIES: dict[KeyPath, str] = {
     ("input",): '[input] names the records: path = "records.csv"',
@@ -21,6 +21,7 @@ _REMEDIES: dict[KeyPath, str] = {
     ("api",): '[api] says who is called: preset = "openai", "http" or "mock"',
     ("api", "preset"): 'preset = "openai", "http" or "mock"',
     ("api", "api_key"): 'api_key = { env = "NAME" }, { file = "key.txt" } or { command = "pass show key" }',
+    ("api", "proxy"): 'proxy = { env = "NAME" }; the variable holds http://user:password@host:port',
     ("response", "schema"): 'schema = { file = "answer.schema.json" }, or the JSON Schema itself as a table',
 }
 """What to write, by key."""
