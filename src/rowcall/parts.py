@@ -242,9 +242,10 @@ def make_mock(config: Config) -> MockAPI:
     return MockAPI(latency=table.latency, faults=faults, keep_calls=False)
 
 
-async def open_store(config: Config) -> SQLiteStore:
-    """The store, made where there is none."""
-    return await SQLiteStore.open(config.store_path, durability=config.store.durability, lease=config.store.lease)
+async def open_store(config: Config, waits: Callable[[str], None]) -> SQLiteStore:
+    """The store, made where there is none; ``waits`` is told who is in the way, where a wait gets long."""
+    table = config.store
+    return await SQLiteStore.open(config.store_path, durability=table.durability, lease=table.lease, waits=waits)
 
 
 async def open_reader(config: Config) -> SQLiteReader:
@@ -265,14 +266,14 @@ def check_output(config: Config, path: Path) -> None:
     }.items():
         if path.resolve() == other.resolve() and str(path) != "-":
             raise OutputError(f"{path} is {what}", remedy="name another file in [output] path, or with -o")
-    check_export(path, format=_format_at(config, path))
+    check_export(path, format=format_at(config, path))
 
 
-def _format_at(config: Config, path: Path) -> FormatName | None:
+def format_at(config: Config, path: Path) -> FormatName | None:
     """The config's format, which holds for the config's path alone."""
     return config.output.format if path == config.output_path else None
 
 
 def open_output(config: Config, path: Path, format_: FormatName | None) -> AbstractContextManager[Export]:
     """The export, written as a whole or not at all."""
-    return open_export(path, format=format_ or _format_at(config, path))
+    return open_export(path, format=format_ or format_at(config, path))

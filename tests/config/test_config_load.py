@@ -112,6 +112,8 @@ per_call = 0.01
 max_cost = 5
 grace = 0
 first_success = "1h"
+offline_for = "2h"
+max_failures = "5%"
 [store]
 path = "-.db"
 lease = "10s"
@@ -173,6 +175,7 @@ def test_every_key_arrives(write):
         "output": {
             "path": "/tmp/out.data",
             "format": "jsonl",
+            "order": "input",
             "columns": {"x": "a.b", "column with spaces": "@"},
         },
         "pace": {"concurrency": 1, "requests": "30/10s"},
@@ -187,7 +190,13 @@ def test_every_key_arrives(write):
             "reasoning": 3.0,
             "per_call": 0.01,
         },
-        "stop": {"max_cost": 5.0, "grace": 0.0, "first_success": 3600.0},
+        "stop": {
+            "max_cost": 5.0,
+            "grace": 0.0,
+            "first_success": 3600.0,
+            "offline_for": 7200.0,
+            "max_failures": "5%",
+        },
         "store": {"path": "-.db", "lease": 10.0, "durability": "normal"},
     }
     assert config.pace.requests == Rate(30, 10)
@@ -345,7 +354,7 @@ def test_all_faults_are_told_at_once_with_their_lines(faults):
         ("5", "input.header must not be empty"),
         ("6", 'input.quoting must be true or false, not "yes"'),
         ("7", 'input.encoding must be an encoding such as "utf-8", "latin-1" or "utf-16", not "utf-99"'),
-        ("9", 'api.preset must be "openai", "http" or "mock", not "opnai"'),
+        ("9", 'api.preset must be "openai", "openai-batch", "http" or "mock", not "opnai"'),
         ("10", "api.api_key must not be written out: whoever sees the file sees the key"),
         ("11", 'api.timeout must be a duration such as "90s", "50ms", "5m" or "2h", not "soon"'),
         ("12", "api.headers.Authorization must not be written out: whoever sees the file sees the secret"),

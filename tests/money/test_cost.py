@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from pathlib import Path
 
 import pytest
 from project import some_rows
@@ -13,7 +14,7 @@ from till import PRICES, completion, cost, tokens
 import rowcall
 from rowcall.cli.examine import examine
 from rowcall.cli.run import exit_code
-from rowcall.cli.talk import finish_text
+from rowcall.cli.talk import Following, finish_text
 from rowcall.config import load
 from rowcall.errors import ConfigError
 from rowcall.price import nano
@@ -49,7 +50,7 @@ async def test_the_cost_is_shown(project, till):
     """At the end of a run, in ``status``, for one record, and as dollars in the summary."""
     project.write(some_rows(3))
     report = await project.go()
-    said = finish_text(report, project.folder / "config.toml")
+    said = finish_text(report, Following.of(Path("config.toml")))
     assert re.search(r"cost: \$0\.000\d+ this run, \$0\.000\d+ in all", said)
     async with await SQLiteReader.open(project.folder / "t.db") as reader:
         summary = await summarise(reader, "t")
@@ -64,7 +65,7 @@ async def test_without_prices_no_cost_is_shown(project, till):
     project.write(some_rows(3), prices="")
     report = await project.go()
     assert report.counts.cost is None
-    assert "cost: " not in finish_text(report, project.folder / "config.toml")
+    assert "cost: " not in finish_text(report, Following.of(Path("config.toml")))
 
 
 async def test_a_reply_that_names_its_cost(project, till):
@@ -117,9 +118,7 @@ async def test_max_cost_stops_the_run(project, till, concurrency):
     assert set(project.statuses()) == {"done", "pending"}
     assert sum(project.attempts().values()) == len(till.calls)
     assert "max_cost = $0.0060000" in report.ending.message
-    assert "rowcall run --max-cost 0.01" in finish_text(report, project.folder / "config.toml").replace(
-        f" {project.folder / 'config.toml'}", ""
-    )
+    assert "rowcall run --max-cost 0.01" in finish_text(report, Following.of(Path("config.toml")))
     calls = len(till.calls)
     again = await project.go(stop__max_cost=0.006)
     assert again.ending.reason == "max_cost"

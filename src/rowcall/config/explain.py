@@ -19,7 +19,7 @@ _REMEDIES: dict[KeyPath, str] = {
     ("input",): '[input] names the records: path = "records.csv"',
     ("input", "path"): 'path = "records.csv", or "-" for standard input',
     ("api",): '[api] says who is called: preset = "openai", "http" or "mock"',
-    ("api", "preset"): 'preset = "openai", "http" or "mock"',
+    ("api", "preset"): 'preset = "openai", "openai-batch", "http" or "mock"',
     ("api", "api_key"): 'api_key = { env = "NAME" }, { file = "key.txt" } or { command = "pass show key" }',
     ("api", "proxy"): 'proxy = { env = "NAME" }; the variable holds http://user:password@host:port',
     ("response", "schema"): 'schema = { file = "answer.schema.json" }, or the JSON Schema itself as a table',

@@ -11,9 +11,9 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from rowcall.config.references import is_reference
 from rowcall.config.secret import Secret
-from rowcall.config.units import Duration, RateLimit, Share, quoted
+from rowcall.config.units import Duration, MaxFailures, RateLimit, Share, quoted
 
-Preset = Literal["openai", "http", "mock"]
+Preset = Literal["openai", "openai-batch", "http", "mock"]
 Policy = Literal["stop", "skip"]
 InputFormat = Literal["csv", "tsv", "jsonl", "json", "sqlite", "openai-batch"]
 
@@ -194,7 +194,8 @@ class OutputTable(Table):
     """``[output]``: the export; without a path none is written."""
 
     path: Text | None = None
-    format: Literal["csv", "jsonl"] | None = None
+    format: Literal["csv", "jsonl", "openai-batch-output"] | None = None
+    order: Literal["input", "completion"] = "input"
     columns: Annotated[dict[str, JMESPath], Field(min_length=1)] = {"result": "@"}
 
 
@@ -244,6 +245,8 @@ class StopTable(Table):
     max_cost: Annotated[Dollars, Field(gt=0)] | None = None
     grace: Duration = 30.0
     first_success: PositiveDuration = 60.0
+    offline_for: PositiveDuration | None = None
+    max_failures: MaxFailures | None = None
 
 
 class StoreTable(Table):

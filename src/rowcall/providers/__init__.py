@@ -8,11 +8,15 @@ from typing import Any
 
 from rowcall.errors import ConfigError, Problem
 from rowcall.providers.base import Call, Provider, Request
+from rowcall.providers.batchfile import BatchFileProvider
 from rowcall.providers.failures import REASONS, classify
 from rowcall.providers.http import HTTP, HttpProvider, Preset
 from rowcall.providers.openai import mock, openai
 
 __all__ = ["PRESETS", "REASONS", "Call", "HttpProvider", "Provider", "Request", "classify", "make_provider"]
+
+BATCH_FILE = "openai-batch"
+"""The preset whose records name their own URL and body."""
 
 PRESETS: dict[str, Callable[[str | None], Preset]] = {"http": lambda path: HTTP, "openai": openai, "mock": mock}
 """What each preset fills in, by the path that is asked."""
@@ -25,6 +29,8 @@ def make_provider(preset: str, **keys: Any) -> Provider:
         ConfigError: no such preset, or a key that cannot be used.
         TemplateError: a template that cannot be compiled.
     """
+    if preset == BATCH_FILE:
+        return BatchFileProvider(**keys)
     if preset not in PRESETS:
         close = difflib.get_close_matches(preset, PRESETS, n=1)
         remedy = f"Did you mean {close[0]!r}?" if close else f"There are: {', '.join(PRESETS)}."

@@ -258,6 +258,16 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
+class LastCall:
+    """What a job's last call came to: ``at`` is ISO-8601 UTC text, ``body`` the start of a reply without an answer."""
+
+    at: str
+    status: int | None
+    request_id: str | None
+    body: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Try:
     """One unsuccessful call in a record's history."""
 
@@ -322,6 +332,9 @@ class Reader(Protocol):
 
     async def answers(self, kind: str, keys: Sequence[str]) -> dict[str, Answer]:
         """Jobs by key, with the current answer of the done ones. At most 1,000 keys a call."""
+
+    async def last_calls(self, kind: str, keys: Sequence[str]) -> dict[str, LastCall]:
+        """What the last calls of jobs came to, by key. At most 1,000 keys a call."""
 
     async def page(self, kind: str, *, after: int = 0, limit: int = 1000, status: Status | None = None) -> list[JobRow]:
         """Jobs in the order of their enqueueing, those after row ``after``."""
@@ -425,8 +438,8 @@ class Store(Reader, Protocol):
         They get the error ``stale lease`` and crashes + 1; after 5 crashes a job is failed, reason ``poison``.
         """
 
-    async def left(self, kind: str, pass_: int) -> Left:
-        """What a pass still has."""
+    async def left(self, kind: str, pass_: int, *, only: Sequence[int] | None = None) -> Left:
+        """What a pass still has; ``only``: among these rows."""
 
     async def retry(self, kind: str, selection: Selection) -> int:
         """Set jobs back to pending with attempts 0, claimable by any run; returns how many.

@@ -15,6 +15,7 @@ from rowcall.store.base import (
     Counts,
     ErrorGroup,
     JobRow,
+    LastCall,
     Left,
     RequestStanding,
     RunRow,
@@ -77,6 +78,13 @@ _ANSWERS = """
     FROM jobs WHERE kind = ? AND id IN (SELECT value FROM json_each(?))
 """
 
+_LAST_CALLS = """
+    SELECT id, updated_at, http_status, request_id, (
+        SELECT body FROM tries WHERE job = jobs.rowid ORDER BY epoch DESC LIMIT 1
+    )
+    FROM jobs WHERE kind = ? AND id IN (SELECT value FROM json_each(?))
+"""
+
 _STRAYS = """
     SELECT count(*) FROM jobs NOT INDEXED WHERE kind = ? AND status IN ('pending', 'failed') AND pass <> ?
 """
@@ -107,6 +115,14 @@ _NEXT_DUE = """
     SELECT run_after FROM jobs
     WHERE status = 'pending' AND kind = :kind AND pass IS :pass AND run_after > '' AND crashes < :crashes
     ORDER BY run_after LIMIT 1
+"""
+
+# A suspect waits while any other of them runs; a running one wakes whoever waits for it when it ends.
+_LEFT_AMONG = """
+    WITH among AS (SELECT status, crashes, run_after FROM jobs WHERE rowid IN (SELECT value FROM json_each(:rows))),
+        at_work AS (SELECT EXISTS (SELECT 1 FROM among WHERE status = 'running') AS any_runs),
+        due AS (SELECT run_after FROM among, at_work WHERE status = 'pending' AND (crashes < :suspect OR NOT any_runs))
+    SELECT any_runs, (SELECT count(*) FROM due WHERE run_after IS NULL), (SELECT min(run_after) FROM due) FROM at_work
 """
 
 _CHOSEN = """
@@ -206,6 +222,11 @@ def read_answer(row: tuple[Any, ...]) -> Answer:
     return Answer(key, Status(status), input_hash, None if value is None else values.loads(value), reason, error)
 
 
+def last_calls(connection: sqlite3.Connection, kind: str, keys: Sequence[str]) -> dict[str, LastCall]:
+    """What the last calls of jobs came to."""
+    return {key: LastCall(*rest) for key, *rest in connection.execute(_LAST_CALLS, (kind, json.dumps(list(keys))))}
+
+
 def strays(connection: sqlite3.Connection, kind: str, pass_: int) -> int:
     """Pending and failed jobs of other passes."""
     (count,) = connection.execute(_STRAYS, (kind, pass_)).fetchone()
@@ -231,8 +252,10 @@ def request_standing(connection: sqlite3.Connection, kind: str, hash_: str) -> R
     return RequestStanding(number, latest in (number, None), done.get(1, 0), done_at_all - done.get(1, 0))
 
 
-def left(connection: sqlite3.Connection, kind: str, pass_: int, now: float) -> Left:
+def left(connection: sqlite3.Connection, kind: str, pass_: int, now: float, only: Sequence[int] | None = None) -> Left:
     """What a pass still has. A suspect is not due while anything runs, since it runs alone."""
+    if only is not None:
+        return _left_among(connection, only, now)
     (running,) = connection.execute(_RUNNING, (kind, pass_)).fetchone()
     arms = [{"kind": kind, "pass": each, "crashes": SUSPECT if running else ANY_NUMBER} for each in (pass_, None)]
     if any(connection.execute(_NEVER_CALLED, arm).fetchone() for arm in arms):
@@ -240,6 +263,13 @@ def left(connection: sqlite3.Connection, kind: str, pass_: int, now: float) -> L
     waits = [_first(connection.execute(_NEXT_DUE, arm)) for arm in arms]
     ends = [seconds(wait) for wait in waits if wait is not None]
     return Left(bool(running), max(0.0, min(ends) - now) if ends else None)
+
+
+def _left_among(connection: sqlite3.Connection, rows: Sequence[int], now: float) -> Left:
+    among = {"rows": json.dumps(list(rows)), "suspect": SUSPECT}
+    running, never_called, wait = connection.execute(_LEFT_AMONG, among).fetchone()
+    due_in = max(0.0, seconds(wait) - now) if wait else None
+    return Left(bool(running), 0.0 if never_called else due_in)
 
 
 def choice(kind: str, selection: Selection) -> tuple[str, dict[str, Any]]:
