@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -30,7 +30,7 @@ from rowcall.parts import Parts, assemble, check_output, make_mock, open_reader,
 from rowcall.price import nano
 from rowcall.producer import Destination, Producer
 from rowcall.settler import Settler
-from rowcall.store.base import Counts, Enqueued, Reader, RequestStanding, Run, Selection, Store
+from rowcall.store.base import Counts, Enqueued, ErrorGroup, Reader, RequestStanding, Run, Selection, Store
 from rowcall.tally import Tally
 from rowcall.worker import Assignment, Worker
 from rowcall.writing import write_output
@@ -89,6 +89,7 @@ class Report:
         strays: records of earlier inputs that are no longer in this one, and not done.
         output: the file that was written, with its rows.
         elapsed: seconds.
+        errors: failed records of the kind by reason, most first.
     """
 
     kind: str
@@ -101,6 +102,7 @@ class Report:
     output: Path | None
     rows: int
     elapsed: float
+    errors: Sequence[ErrorGroup] = ()
 
     @property
     def done(self) -> int:
@@ -237,6 +239,18 @@ class Pipeline:
     def resting_for(self) -> float:
         """Seconds for which no call leaves, as the API asked."""
         return max(0.0, self._live.rate.resting_until - monotonic()) if self._live else 0.0
+
+    @property
+    def first_alone(self) -> bool:
+        """The first call of the run is out, and the others wait for what it gives."""
+        gate = self._live.gate if self._live else None
+        return bool(gate and gate.sent and gate.closed is None and gate.room(monotonic()) == 0)
+
+    @property
+    def rate_wait(self) -> float:
+        """Seconds until ``[pace] requests`` lets the next call leave."""
+        now = monotonic()
+        return max(0.0, self._live.rate.next_at(now) - now) if self._live else 0.0
 
     def stop(self, reason: str, message: str = "") -> None:
         """Take no more jobs; calls in flight are waited for up to ``[stop] grace``."""
@@ -427,6 +441,7 @@ class Pipeline:
             output=output,
             rows=await self._export(store, begun.parts, output) if output else 0,
             elapsed=elapsed,
+            errors=await store.errors(name),
         )
 
     async def _export(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from pathlib import Path
 
 import pytest
 from project import some_rows
@@ -14,7 +13,6 @@ from till import PRICES, completion, cost, tokens
 import rowcall
 from rowcall.cli.examine import examine
 from rowcall.cli.run import exit_code
-from rowcall.cli.talk import Following, finish_text
 from rowcall.config import load
 from rowcall.errors import ConfigError
 from rowcall.price import nano
@@ -50,7 +48,7 @@ async def test_the_cost_is_shown(project, till):
     """At the end of a run, in ``status``, for one record, and as dollars in the summary."""
     project.write(some_rows(3))
     report = await project.go()
-    said = finish_text(report, Following.of(Path("config.toml")))
+    said = project.said(report)
     assert re.search(r"cost: \$0\.000\d+ this run, \$0\.000\d+ in all", said)
     async with await SQLiteReader.open(project.folder / "t.db") as reader:
         summary = await summarise(reader, "t")
@@ -65,7 +63,7 @@ async def test_without_prices_no_cost_is_shown(project, till):
     project.write(some_rows(3), prices="")
     report = await project.go()
     assert report.counts.cost is None
-    assert "cost: " not in finish_text(report, Following.of(Path("config.toml")))
+    assert "cost: " not in project.said(report)
 
 
 async def test_a_reply_that_names_its_cost(project, till):
@@ -118,7 +116,7 @@ async def test_max_cost_stops_the_run(project, till, concurrency):
     assert set(project.statuses()) == {"done", "pending"}
     assert sum(project.attempts().values()) == len(till.calls)
     assert "max_cost = $0.0060000" in report.ending.message
-    assert "rowcall run --max-cost 0.01" in finish_text(report, Following.of(Path("config.toml")))
+    assert "rowcall run --max-cost 0.01" in project.said(report)
     calls = len(till.calls)
     again = await project.go(stop__max_cost=0.006)
     assert again.ending.reason == "max_cost"

@@ -10,7 +10,6 @@ from click.testing import CliRunner
 from project import some_rows
 
 from rowcall.cli.check import check
-from rowcall.cli.talk import Following, finish_text
 from rowcall.config import load
 from rowcall.errors import ConfigError
 from rowcall.pipeline import Pipeline
@@ -65,7 +64,7 @@ async def test_a_password_that_is_asked_for_stops_the_run(project, proxy):
     proxy.wants = BASIC
     report = await project.go()
     assert (report.ending.reason, report.left, len(proxy.asked)) == ("proxy_auth", 5, 1)
-    assert "HTTPS_PROXY" in finish_text(report, Following.of(Path("config.toml")))
+    assert "HTTPS_PROXY" in project.said(report)
 
 
 async def test_a_proxy_that_is_down_costs_nothing(project):

@@ -13,6 +13,7 @@ sys.path.append(str(Path(__file__).parents[1] / "cli"))
 
 from project import Project
 
+from rowcall.cli.talk import Following, finish_text
 from rowcall.config import load
 from rowcall.mock import MockAPI
 from rowcall.pipeline import Options, Pipeline, Timing
@@ -67,6 +68,10 @@ class MoneyProject(Project):
         config = load(self.folder / "config.toml", overrides=named)
         pipeline = Pipeline(config, timing=Timing(alone_for=0.05))
         return await pipeline.run(Options(retry_failed=retry_failed))
+
+    def said(self, report):
+        """The words at the end of a run."""
+        return finish_text(report, load(self.folder / "config.toml"), Following.of(Path("config.toml")))
 
     def spent(self):
         return self.sql("SELECT cost FROM totals")[0][0]

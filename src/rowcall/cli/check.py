@@ -7,7 +7,6 @@ import json
 import platform
 import sqlite3
 from collections.abc import Iterator
-from contextlib import AsyncExitStack
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -15,14 +14,15 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from rowcall import __version__, values
+from rowcall import __version__
 from rowcall.cli.common import SETTING_FLAGS, config_argument, overrides, setting_options
 from rowcall.cli.examine import Findings, examine
+from rowcall.cli.hints import hint_for, stop_hint
+from rowcall.cli.sampling import Sample, outcome_text, outcomes
 from rowcall.config import Config, KeyPath, load
 from rowcall.errors import Exit
-from rowcall.job import Job
 from rowcall.outcome import Outcome, Success
-from rowcall.progress import clean
+from rowcall.progress import clean, counted
 
 _LIBRARIES = ("aiohttp", "aiosqlite", "click", "httpx", "jinja2", "jmespath", "orjson", "pydantic", "tenacity")
 _SHOWN_BODY = 600
@@ -57,19 +57,21 @@ def _report(findings: Findings) -> Iterator[str]:
     for problem in findings.problems:
         yield "\n  ".join(map(clean, str(problem).split("\n")))
     if more := findings.problem_count - len(findings.problems):
-        yield f"... and {more:,} more problems"
+        yield f"... and {counted(more, 'more problem')}"
     yield _summary(findings)
 
 
 def _summary(findings: Findings) -> str:
-    trouble = [(findings.clashes, "keys not unique"), (findings.keyless, "without a key")]
-    keys = [f"{number:,} {what}" for number, what in trouble if number] or ["keys unique"]
-    said = [f"{findings.records:,} records", *keys]
+    clashes, keyless = findings.clashes, findings.keyless
+    trouble = [f"{counted(clashes, 'key')} not unique"] * (clashes > 0) + [f"{keyless:,} without a key"] * (keyless > 0)
+    said = [counted(findings.records, "record"), *(trouble or ["keys unique"])]
     said += ["requests made by the handler"] if findings.handler else [f"{findings.rendered:,} render"]
-    more = [(findings.repeated, "repeated"), (findings.set_aside, "bad lines to be set aside")]
-    said += [f"{number:,} {what}" for number, what in more if number]
+    if findings.repeated:
+        said.append(f"{findings.repeated:,} repeated")
+    if findings.set_aside:
+        said.append(f"{counted(findings.set_aside, 'bad line')} to be set aside")
     if findings.problem_count:
-        said.append(f"{findings.problem_count:,} problem{'s' * (findings.problem_count > 1)}")
+        said.append(counted(findings.problem_count, "problem"))
     return ", ".join(said)
 
 
@@ -124,39 +126,15 @@ def _probe(config: Config, findings: Findings) -> Exit:
     if findings.sample is None:
         click.echo("probe: there is no record to call with")
         return Exit.USAGE
-    outcome = asyncio.run(_call(config, *findings.sample))
-    click.echo(f"probe: {_outcome_text(outcome)}")
-    return Exit.DONE if isinstance(outcome, Success) else Exit.USAGE
-
-
-async def _call(config: Config, key: str, data: dict[str, Any]) -> Outcome:
-    """One real call."""
-    from rowcall.calling import Departure, Wire
-    from rowcall.network import make_client, make_network
-    from rowcall.pace.gate import Gate
-    from rowcall.pace.rate import Rate
-    from rowcall.parts import call_key, calls_of, make_mock
-    from rowcall.templates import input_hash, request_hash
-
-    async with AsyncExitStack() as stack:
-        base_url = None
-        if config.api.preset == "mock":
-            base_url = (await stack.enter_async_context(make_mock(config))).url
-        resolved = await asyncio.to_thread(config.resolve)
-        calls = await asyncio.to_thread(calls_of, resolved, base_url)
-        network = await asyncio.to_thread(make_network, resolved)
-        client = await stack.enter_async_context(make_client(config, 1, network))
-        hashed = input_hash(data, calls.columns)
-        number = call_key(request_hash(config.fingerprint()), key, hashed)
-        wire = Wire(client, Rate(), 1, lambda job: number, lambda event: None)
-        caller = calls.make_caller(wire)
-        stack.callback(caller.close)
-        return await caller.call(Job(0, key, 0, 0, 0, 0, True, 0, hashed, data), Departure(Gate()))
-
-
-def _outcome_text(outcome: Outcome) -> str:
-    took = "" if outcome.latency is None else f" in {outcome.latency * 1000:,.0f} ms"
+    outcome = asyncio.run(_outcome(config, findings.sample))
+    click.echo(f"probe: {outcome_text(outcome)}")
     if isinstance(outcome, Success):
-        status = f"HTTP {outcome.status}" if outcome.status else "answered"
-        return f"{status}{took}: {clean(values.dumps(outcome.value).decode())}"
-    return f"failed{took}: {outcome.reason} ({outcome.cls.value}): {clean(outcome.message)}"
+        return Exit.DONE
+    click.echo(f"  {stop_hint(outcome.reason) or hint_for(outcome.reason)}")
+    return Exit.USAGE
+
+
+async def _outcome(config: Config, sample: Sample) -> Outcome:
+    """One real call."""
+    [outcome] = [outcome async for outcome in outcomes(config, [sample])]
+    return outcome
