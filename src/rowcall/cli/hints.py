@@ -21,6 +21,7 @@ HINTS = {
     "bad_key": f"the key was refused for these; check [api] api_key, {_THEN}",
     "no_credit": f"credit or quota was used up: top it up, {_THEN}",
     "proxy_auth": f"a proxy asked for a password: check HTTPS_PROXY, {_THEN}",
+    "proxy_refused": f"a proxy let nothing through to these; {_AGAIN}",
     "redirected": f"these were sent elsewhere: check [api] base_url and [request] path, {_THEN}",
     "rate_limited": f"refused again and again while others passed; lower [pace] requests, {_THEN}",
     "overloaded": _SERVER,
@@ -47,7 +48,7 @@ HINTS = {
     "reply_too_large": "the reply is larger than rowcall keeps; ask the API for less",
     "timeout": f"no whole answer within [api] timeout: raise it, or ask for less, {_THEN}",
     **dict.fromkeys(("cannot_connect", "refused", "name_not_found", "no_route", "connect_broken"), _NETWORK),
-    **dict.fromkeys(("connect_timeout", "pool_timeout", "too_many_files", "offline"), _NETWORK),
+    **dict.fromkeys(("connect_timeout", "pool_timeout", "too_many_files", "offline", "proxy_failed"), _NETWORK),
     **dict.fromkeys(("stale_connection", "reset", "closed_early", "body_cut", "garbled", "connection_lost"), _NETWORK),
     **dict.fromkeys(("tls_failed", "tls_untrusted", "tls_expired", "tls_wrong_host"), _TLS),
 }
