@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from rowcall.calling import Caller, RequestCaller, Wire
-from rowcall.client import Client
 from rowcall.config import Config, Secret
 from rowcall.errors import ConfigError, OutputError, Problem, RowcallError
 from rowcall.exports import FormatName, check_export, open_export
@@ -18,6 +17,7 @@ from rowcall.exports.base import Export
 from rowcall.handlers import Function, HandlerCaller, load_function
 from rowcall.job import Job
 from rowcall.mock import Faults, MockAPI
+from rowcall.network import Network, make_network
 from rowcall.price import Prices, nano
 from rowcall.pricelist import Unlisted, listed
 from rowcall.producer import Keying
@@ -43,6 +43,7 @@ class Parts:
     keying: Keying
     columns: Columns
     request_hash: str
+    network: Network
     prices: Prices | None = None
 
     def call_key(self, job: Job) -> str:
@@ -88,7 +89,8 @@ def fit_together(config: Config, source: Source, calls: Calls) -> Parts:
     check_handler_columns(config, available)
     columns = make_columns(config.output.columns)
     hashed = request_hash(config.fingerprint())
-    return Parts(source, calls.make_caller, Keying(key, calls.columns), columns, hashed, make_prices(config))
+    keying = Keying(key, calls.columns)
+    return Parts(source, calls.make_caller, keying, columns, hashed, make_network(config), make_prices(config))
 
 
 def check_handler_columns(config: Config, available: Sequence[str] | None) -> None:
@@ -199,11 +201,6 @@ def _base_url(config: Config, base_url: str | None) -> str | None:
 
 _NOWHERE = "http://mock.invalid/v1"
 """Stands for the mock API where nothing is sent."""
-
-
-def make_client(config: Config, concurrency: int) -> Client:
-    """The wire, with a slot for every call in flight."""
-    return Client(concurrency=concurrency, timeout=config.api.timeout, connect_timeout=config.api.connect_timeout)
 
 
 def make_prices(config: Config) -> Prices | None:

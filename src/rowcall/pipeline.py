@@ -21,11 +21,12 @@ from rowcall.executor import Executor
 from rowcall.exports import FormatName
 from rowcall.job import Status
 from rowcall.judge import Judge
+from rowcall.network import make_client
 from rowcall.outcome import Action
 from rowcall.pace.budget import Budget
 from rowcall.pace.gate import ALONE_FOR, PROBE_WAITS, Closed, Gate
 from rowcall.pace.rate import Limit, Onlooker, Rate
-from rowcall.parts import Parts, assemble, check_output, make_client, make_mock, open_reader, open_store
+from rowcall.parts import Parts, assemble, check_output, make_mock, open_reader, open_store
 from rowcall.price import nano
 from rowcall.producer import Destination, Producer
 from rowcall.settler import Settler
@@ -331,7 +332,7 @@ class Pipeline:
         """Open the store and make this run known in it; what begins here ends with ``stack``."""
         name = self.config.name
         store = await stack.enter_async_context(await open_store(self.config, self._wait))
-        client = await stack.enter_async_context(make_client(self.config, self._concurrency))
+        client = await stack.enter_async_context(make_client(self.config, self._concurrency, parts.network))
         session = await store.begin_session()
         stack.push_async_callback(store.end_session, session)
         await store.reap()

@@ -72,6 +72,10 @@ api_key = { env = "KEY" }
 headers = { X-Team = "a" }
 timeout = "2m"
 connect_timeout = 0.5
+proxy = "http://127.0.0.1:3128"
+ca_file = "ca.pem"
+client_cert = "me.pem"
+client_key = "me.key"
 mock = { latency = 0, rate_limited = "10%", errors = 0.2, resets = "1%", retry_after = "50ms", seed = 7 }
 [request]
 method = "PUT"
@@ -140,6 +144,10 @@ def test_every_key_arrives(write):
             "headers": {"X-Team": "a"},
             "timeout": 120.0,
             "connect_timeout": 0.5,
+            "proxy": "http://127.0.0.1:3128",
+            "ca_file": "ca.pem",
+            "client_cert": "me.pem",
+            "client_key": "me.key",
             "mock": {
                 "latency": 0.0,
                 "rate_limited": 0.1,

@@ -21,6 +21,7 @@ HINTS = {
     "bad_key": f"the key was refused for these; check [api] api_key, {_THEN}",
     "no_credit": f"credit or quota was used up: top it up, {_THEN}",
     "proxy_auth": f"a proxy asked for a password: check HTTPS_PROXY, {_THEN}",
+    "proxy_refused": f"a proxy let nothing through to these; {_AGAIN}",
     "redirected": f"these were sent elsewhere: check [api] base_url and [request] path, {_THEN}",
     "rate_limited": f"refused again and again while others passed; lower [pace] requests, {_THEN}",
     "overloaded": _SERVER,
@@ -47,7 +48,7 @@ HINTS = {
     "reply_too_large": "the reply is larger than rowcall keeps; ask the API for less",
     "timeout": f"no whole answer within [api] timeout: raise it, or ask for less, {_THEN}",
     **dict.fromkeys(("cannot_connect", "refused", "name_not_found", "no_route", "connect_broken"), _NETWORK),
-    **dict.fromkeys(("connect_timeout", "pool_timeout", "too_many_files", "offline"), _NETWORK),
+    **dict.fromkeys(("connect_timeout", "pool_timeout", "too_many_files", "offline", "proxy_failed"), _NETWORK),
     **dict.fromkeys(("stale_connection", "reset", "closed_early", "body_cut", "garbled", "connection_lost"), _NETWORK),
     **dict.fromkeys(("tls_failed", "tls_untrusted", "tls_expired", "tls_wrong_host"), _TLS),
 }
@@ -58,8 +59,10 @@ STOPS = {
     "offline": "Nobody answers there any more: check the network; [stop] offline_for says how long a run waits.",
     "max_failures": "See what failed with: rowcall errors; mend it, or allow more in [stop] max_failures.",
     "disk_full": "Make room on the disk of the store; nothing stored is lost.",
+    "tls_untrusted": "If its certificate should be trusted: [api] ca_file names the authority; else check base_url.",
+    "proxy_refused": "The proxy lets nothing through to it: name another in [api] proxy, or the host in NO_PROXY.",
     **dict.fromkeys(
-        ("tls_failed", "tls_untrusted", "tls_expired", "tls_wrong_host"),
+        ("tls_failed", "tls_expired", "tls_wrong_host"),
         "The certificate is not good for this host: check [api] base_url, this machine's clock, and any proxy.",
     ),
     **dict.fromkeys(
