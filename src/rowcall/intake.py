@@ -7,8 +7,8 @@ Batches (``result`` of type succeeded, errored, canceled or expired).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import astuple, dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,8 @@ from rowcall.config import Config
 from rowcall.errors import InputError
 from rowcall.job import Record
 from rowcall.outcome import Action, Failure, FailureClass, Outcome, Reply, Success
-from rowcall.parts import open_store, provider_of
+from rowcall.parts import make_prices, open_store, provider_of
+from rowcall.price import Prices, priced
 from rowcall.providers.base import Provider
 from rowcall.sources import open_source
 from rowcall.store.base import Arrived, Fate
@@ -49,35 +50,51 @@ class Intake:
         return sum(self.counts.values())
 
 
-async def take_in(config: Config, path: Path) -> Intake:
+async def take_in(config: Config, path: Path, *, waits: Callable[[str], None]) -> Intake:
     """Store the answers of an output file, each under the key that its ``custom_id`` is.
 
     Safe to repeat. What would fail a record in a run fails it here; expired and cancelled lines, and errors that are
-    not the record's, leave it to be called.
+    not the record's, leave it to be called. With ``[price]`` an answer costs half, as both providers have it.
+
+    Args:
+        config: of the batch job.
+        path: the output file.
+        waits: told who is in the way, where a wait for the store gets long.
 
     Raises:
         InputError: a line that is none of an output file; those of the groups before it are stored.
         StoreError: the store cannot be used.
     """
-    provider = provider_of(config.masked(lambda reference: "unknown"))
+    reading = _Reading(provider_of(config.masked(lambda reference: "unknown")), _halved(make_prices(config)))
     records, intake = iter(open_source(path, format="jsonl")), Intake()
-    async with await open_store(config) as store:
-        while group := await asyncio.to_thread(_read, records, provider):
+    async with await open_store(config, waits) as store:
+        while group := await asyncio.to_thread(reading.read, records):
             for arrived, fate in zip(group, await store.arrive(config.name, group), strict=True):
                 intake.add(arrived.key, fate)
     return intake
 
 
-def _read(records: Iterator[Record], provider: Provider) -> list[Arrived]:
-    return [_arrived(record, provider) for record in islice(records, GROUP)]
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """How lines become answers."""
+
+    provider: Provider
+    prices: Prices | None
+
+    def read(self, records: Iterator[Record]) -> list[Arrived]:
+        """The answers in the next lines."""
+        return [self._arrived(record) for record in islice(records, GROUP)]
+
+    def _arrived(self, record: Record) -> Arrived:
+        key = record.data.get("custom_id")
+        if not isinstance(key, str):
+            raise _no_output(record)
+        outcome = priced(_outcome(record, self.provider), self.prices)
+        return Arrived(key, _action(outcome), outcome)
 
 
-def _arrived(record: Record, provider: Provider) -> Arrived:
-    key = record.data.get("custom_id")
-    if not isinstance(key, str):
-        raise _no_output(record)
-    outcome = _outcome(record, provider)
-    return Arrived(key, _action(outcome), outcome)
+def _halved(prices: Prices | None) -> Prices | None:
+    return prices and Prices(*(price and price // 2 for price in astuple(prices)))
 
 
 def _action(outcome: Outcome) -> Action:

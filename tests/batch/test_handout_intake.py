@@ -107,6 +107,16 @@ async def test_there_and_back(job):
     assert job.sql("SELECT request_id, http_status FROM jobs WHERE id = 'k0'") == [("req-k0", 200)]
 
 
+async def test_what_comes_back_costs_half(job):
+    """With a price an answer of a batch costs half of it, once."""
+    job.config((job.folder / "config.toml").read_text() + "[price]\ninput = 2.0\noutput = 8.0\n")
+    await job.run("export", "--format", "openai-batch", "-o", "requests.jsonl")
+    write(job, [answer("k0")])
+    await job.run("import", "output.jsonl")
+    await job.run("import", "output.jsonl")
+    assert job.sql("SELECT cost FROM totals") == [((10 * 2000 + 2 * 8000) // 2,)]
+
+
 async def test_taking_in_twice_changes_nothing(job):
     """The same file again is all known before; the store is as it was."""
     await job.run("export", "--format", "openai-batch", "-o", "requests.jsonl")

@@ -9,10 +9,9 @@ import sys
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from unittest import mock
 
-import pytest
 from project import Project, Ran
 
-from rowcall.cli import main
+from rowcall.cli import run_verb
 
 
 class QuickProject(Project):
@@ -36,8 +35,7 @@ class QuickProject(Project):
             mock.patch.object(sys, "argv", ["rowcall", *args]),
             redirect_stdout(out),
             redirect_stderr(err),
-            pytest.raises(SystemExit) as left,
         ):
-            main()
-        assert left.value.code != 70, err.getvalue()
-        return Ran(int(left.value.code or 0), out.getvalue(), err.getvalue())
+            code = run_verb()
+        assert code != 70, err.getvalue()
+        return Ran(int(code), out.getvalue(), err.getvalue())

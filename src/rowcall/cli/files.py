@@ -82,7 +82,7 @@ def import_(file: Path, config: Path, as_json: bool) -> int:
     Answers are read and accepted as those of a run, and their tokens counted. Records that the batch did not call stay
     pending. Doing it again changes nothing. Exit 1 where a record failed, changed since, or is unknown.
     """
-    intake = asyncio.run(take_in(load(config), file))
+    intake = asyncio.run(take_in(load(config), file, waits=lambda who: click.echo(who, err=True)))
     if as_json:
         print_json({fate.name.lower(): intake.counts.get(fate, 0) for fate in Fate} | {"total": intake.total})
     click.echo(_intake_text(file, intake), err=True)

@@ -55,10 +55,7 @@ def carry_out(config: Config, flags: dict[str, Any], following: Following) -> in
     """
     if flags["json"] and str(flags["output"] or config.output_path) == "-":
         raise RowcallError("the export and --json cannot both go to stdout", remedy="-o FILE, or leave out --json")
-    try:
-        return asyncio.run(_run(config, flags, following))
-    except asyncio.CancelledError:
-        return Exit.INTERRUPTED
+    return asyncio.run(_run(config, flags, following))
 
 
 async def _run(config: Config, flags: dict[str, Any], following: Following) -> int:
@@ -70,11 +67,15 @@ async def _run(config: Config, flags: dict[str, Any], following: Following) -> i
         progress.hear(event)
 
     pipeline = Pipeline(config, emit=hear)
-    _obey_signals(pipeline, progress)
+    heard = _obey_signals(pipeline, progress)
     progress.say(start_text(config, pipeline.concurrency))
     progress.start(pipeline)
     try:
         report = await pipeline.run(_options(flags, progress))
+    except asyncio.CancelledError:
+        if not heard:
+            raise
+        return _SIGNALLED[heard[0]]
     finally:
         await progress.close()
     progress.say(finish_text(report, following))
@@ -116,16 +117,25 @@ def _asker(progress: Progress) -> Ask:
     return ask
 
 
-def _obey_signals(pipeline: Pipeline, progress: Progress) -> None:
-    """First Ctrl+C drains, the second drops the calls in flight, the third whatever is done; SIGTERM likewise."""
-    loop, seen, run = asyncio.get_running_loop(), 0, asyncio.current_task()
+def _obey_signals(pipeline: Pipeline, progress: Progress) -> list[str]:
+    """First Ctrl+C drains, the second drops the calls in flight, the third leaves whatever is done; so does SIGTERM.
+
+    So does SIGHUP, unless whoever started the run (``nohup``) has it ignored. Where no call can be under way, which is
+    before the store is open and while the export is written, the first one leaves at once.
+
+    Returns:
+        The reasons that were heard, filled as they come.
+    """
+    loop, run = asyncio.get_running_loop(), asyncio.current_task()
+    heard: list[str] = []
 
     def stop(reason: str) -> None:
-        nonlocal seen
-        seen += 1
-        if seen > 2 and run:
+        heard.append(reason)
+        if run and (len(heard) > 2 or not pipeline.working):
+            progress.say("Left; nothing is lost. Go on with the same command")
             run.cancel()
-        if seen > 1:
+            return
+        if len(heard) > 1:
             pipeline.drop()
             return
         grace = short_time(pipeline.config.stop.grace)
@@ -134,6 +144,9 @@ def _obey_signals(pipeline: Pipeline, progress: Progress) -> None:
 
     loop.add_signal_handler(signal.SIGINT, stop, "interrupted")
     loop.add_signal_handler(signal.SIGTERM, stop, "terminated")
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        loop.add_signal_handler(signal.SIGHUP, stop, "hung_up")
+    return heard
 
 
 async def _print_summary(config: Config) -> None:
@@ -152,9 +165,8 @@ def exit_code(report: Report) -> Exit:
         case "limit":
             failed = report.counts.of(Status.FAILED) if not report.left else report.tally.failed
             return Exit.SOME_FAILED if failed else Exit.DONE
-        case "interrupted":
-            return Exit.INTERRUPTED
-        case "terminated":
-            return Exit.TERMINATED
-        case _:
-            return Exit.STOPPED
+        case reason:
+            return _SIGNALLED.get(reason, Exit.STOPPED)
+
+
+_SIGNALLED = {"interrupted": Exit.INTERRUPTED, "terminated": Exit.TERMINATED, "hung_up": Exit.HUNG_UP}

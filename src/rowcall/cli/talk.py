@@ -10,6 +10,7 @@ from rowcall.config import Config
 from rowcall.events import InputRead
 from rowcall.job import Status
 from rowcall.pipeline import Report
+from rowcall.price import NANO, usd
 from rowcall.progress import clean, short_time
 from rowcall.tally import Tally
 
@@ -63,6 +64,8 @@ def finish_text(report: Report, commands: Following) -> str:
         lines.append(_calls(report.tally, report.elapsed))
     if report.tally.usage.input or report.tally.usage.output:
         lines.append(_tokens(report.tally))
+    if report.counts.cost is not None:
+        lines.append(f"cost: {usd(report.tally.usage.cost or 0)} this run, {usd(report.counts.cost)} in all")
     if report.strays:
         lines.append(f"{report.strays:,} records are no longer in the input and were left alone")
     if report.output:
@@ -88,7 +91,7 @@ def _headline(report: Report) -> str:
             return f"{report.kind}: finished in {time}"
         case "limit":
             return f"{report.kind}: limit reached in {time}"
-        case "interrupted" | "terminated":
+        case "interrupted" | "terminated" | "hung_up":
             return f"{report.kind}: paused after {time}"
         case _:
             return f"{report.kind}: stopped after {time}: {reason}"
@@ -123,9 +126,15 @@ def _tokens(tally: Tally) -> str:
     return f"tokens: {usage.input:,} in ({usage.cached:,} cached), {usage.output:,} out ({usage.reasoning:,} reasoning)"
 
 
+def _more(spent: int) -> str:
+    """About twice what was spent, in dollars."""
+    return f"{2 * spent / NANO:.2g}" if spent < NANO else f"{2 * spent / NANO:.0f}"
+
+
 def _next(report: Report, commands: Following) -> str:
     if report.left and report.ending.reason != "done":
-        return f"Go on with: {commands.go_on}"
+        more = f" --max-cost {_more(report.counts.cost or 0)}" if report.ending.reason == "max_cost" else ""
+        return f"Go on with: {commands.go_on}{more}"
     if report.counts.of(Status.FAILED):
         return f"What failed and what to do: {commands.errors}"
     return ""

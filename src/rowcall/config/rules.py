@@ -31,6 +31,7 @@ def broken_rules(data: Tree) -> Iterator[Fault]:
     yield from _beside_handler(data) if "handler" in data else _missing_for_preset(data)
     yield from _export_format(data)
     yield from _batch_lines(data)
+    yield from _unknown_cost(data)
     for path in _TABLES_OF_HEADERS:
         yield from _headers(path, table_in(data, *path))
     for name, value in table_in(data, "request", "params").items():
@@ -96,6 +97,17 @@ def _export_format(data: Tree) -> Iterator[Fault]:
     if PurePath(path).suffix.lower() not in EXPORT_SUFFIXES:
         what = f"output.path {quoted(path)} does not say in which format"
         yield Fault(("output", "path"), what, f"a name that ends in {', '.join(EXPORT_SUFFIXES)}, or format = ...")
+
+
+_SAYS_COST = ("from", "input", "output", "per_call")
+
+
+def _unknown_cost(data: Tree) -> Iterator[Fault]:
+    price = table_in(data, "price")
+    if "max_cost" in table_in(data, "stop") and not any(name in price for name in _SAYS_COST):
+        what = "stop.max_cost needs to know what a call costs"
+        remedy = '[price] with input = ... and output = ... in dollars per million tokens, or from = "genai-prices"'
+        yield Fault(("stop", "max_cost"), what, remedy)
 
 
 def _headers(path: KeyPath, table: Tree) -> Iterator[Fault]:

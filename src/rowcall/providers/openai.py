@@ -10,18 +10,20 @@ from dataclasses import replace
 from typing import Any
 
 from rowcall.outcome import Failure, Reply, Usage
+from rowcall.price import nano
 from rowcall.providers.failures import answer_failure, embedded, failure, one_line
 from rowcall.providers.http import HTTP, Dialect, Preset
 
 
 def usage(document: Any) -> Usage:
-    """Tokens of a chat completion; 0 for what it does not say."""
+    """Tokens of a chat completion; 0 for what it does not say. ``cost`` in dollars is what OpenRouter adds."""
     counts = _table(_table(document).get("usage"))
     return Usage(
         input=_count(counts, "prompt_tokens"),
         output=_count(counts, "completion_tokens"),
         cached=_count(_table(counts.get("prompt_tokens_details")), "cached_tokens"),
         reasoning=_count(_table(counts.get("completion_tokens_details")), "reasoning_tokens"),
+        cost=_cost(counts.get("cost")),
     )
 
 
@@ -68,6 +70,13 @@ def _count(counts: dict[str, Any], name: str) -> int:
     count = counts.get(name)
     return count if isinstance(count, int) and 0 < count < 2**53 else 0
 
+
+def _cost(dollars: Any) -> int | None:
+    known = isinstance(dollars, int | float) and not isinstance(dollars, bool) and 0 <= dollars < _MOST_DOLLARS
+    return nano(dollars) if known else None
+
+
+_MOST_DOLLARS = 10**6
 
 CHAT = Dialect(usage=usage, fault=fault, request_id=request_id, text=True)
 EMBEDDINGS = Dialect(usage=usage, fault=fault, request_id=lambda document: None)
