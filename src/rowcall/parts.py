@@ -21,7 +21,7 @@ from rowcall.mock import Faults, MockAPI
 from rowcall.price import Prices, nano
 from rowcall.pricelist import Unlisted, listed
 from rowcall.producer import Keying
-from rowcall.providers import make_provider
+from rowcall.providers import PRESETS, make_provider
 from rowcall.providers.base import Provider
 from rowcall.providers.endpoint import Endpoint
 from rowcall.providers.http import statuses
@@ -120,7 +120,7 @@ def handler_calls(config: Config, function: Function, base_url: str | None = Non
     """The calls of a handler, whose columns and version are those of ``config.handler``."""
     api, table = config.api, config.handler
     key = api.api_key if isinstance(api.api_key, Secret) else None
-    endpoint = Endpoint(_base_url(config, base_url), api_key=key, headers=api.headers)
+    endpoint = Endpoint(_base_url(config, base_url), api_key=key, headers=api.headers, preset=PRESETS[api.preset])
     shown = frozenset(table.columns) if table and table.columns else None
     answers = statuses(config.response.answer)
     in_headers = union(endpoint.trees)

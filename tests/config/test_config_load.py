@@ -349,7 +349,13 @@ def test_all_faults_are_told_at_once_with_their_lines(faults):
         ("5", "input.header must not be empty"),
         ("6", 'input.quoting must be true or false, not "yes"'),
         ("7", 'input.encoding must be an encoding such as "utf-8", "latin-1" or "utf-16", not "utf-99"'),
-        ("9", 'api.preset must be "openai", "openai-batch", "http" or "mock", not "opnai"'),
+        (
+            "9",
+            (
+                'api.preset must be "openai", "anthropic", "gemini", "openrouter", "ollama", "vllm", "http", "mock" or '
+                '"openai-batch", not "opnai"'
+            ),
+        ),
         ("10", "api.api_key must not be written out: whoever sees the file sees the key"),
         ("11", 'api.timeout must be a duration such as "90s", "50ms", "5m" or "2h", not "soon"'),
         ("12", "api.headers.Authorization must not be written out: whoever sees the file sees the secret"),
@@ -428,6 +434,12 @@ def test_a_key_is_one_of_the_three_references(faults, key):
         (REST.replace("base_url", "# "), [("api.base_url is missing", "base_url =")]),
         (REST.replace("http", "openai", 1), [('request.body is missing; preset = "openai" sends one', "model")]),
         (REST.replace("http", "mock", 1), [('request.body is missing; preset = "mock" sends one', "model")]),
+        (REST.replace("http", "ollama", 1), [('request.body is missing; preset = "ollama" sends one', "model")]),
+        (
+            MINIMAL.replace("mock", "anthropic"),
+            [(f"request.body.{key} is missing", "max_tokens = 1000") for key in ("max_tokens", "messages")],
+        ),
+        (MINIMAL.replace("mock", "gemini"), [("request.body.contents is missing", "contents = ")]),
         ("input = 3\napi = []\npace = 1\n", [(f"[{t}] must be a table", "") for t in ("input", "api", "pace")]),
     ],
 )

@@ -13,6 +13,7 @@ from typing import Any
 
 from rowcall.config.explain import Fault, name_of
 from rowcall.config.lines import KeyPath
+from rowcall.config.presets import PLACES, Place
 from rowcall.config.references import SECRET_HEADERS, is_reference
 from rowcall.config.secret import Secret
 from rowcall.config.units import quoted
@@ -63,13 +64,19 @@ def _missing_for_preset(data: Tree) -> Iterator[Fault]:
     preset = api.get("preset")
     if preset in ("http", "openai-batch") and "base_url" not in api:
         yield Fault(("api",), "api.base_url is missing", 'base_url = "https://api.example.com/v1"')
-    chat = preset == "openai" or (preset == "mock" and "path" not in request)
-    if chat and "body" not in request:
-        yield Fault(
-            ("request",),
-            f'request.body is missing; preset = "{preset}" sends one',
-            '[request.body] with model = "..." and messages = [{ role = "user", content = "{{ row.text }}" }]',
-        )
+    place = PLACES.get(str(preset), Place())
+    if "body" not in request:
+        if place.sample and not (preset == "mock" and "path" in request):
+            yield Fault(("request",), f'request.body is missing; preset = "{preset}" sends one', place.sample)
+    elif "path" not in request:
+        yield from _missing_in_body(request["body"], place)
+
+
+def _missing_in_body(body: Any, place: Place) -> Iterator[Fault]:
+    if isinstance(body, dict) and not is_reference(body):
+        for name in place.needs:
+            if name not in body:
+                yield Fault(("request", "body"), f"request.body.{name} is missing", place.sample)
 
 
 def _batch_lines(data: Tree) -> Iterator[Fault]:

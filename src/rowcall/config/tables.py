@@ -13,7 +13,7 @@ from rowcall.config.references import is_reference
 from rowcall.config.secret import Secret
 from rowcall.config.units import Duration, MaxFailures, RateLimit, Share, quoted
 
-Preset = Literal["openai", "openai-batch", "http", "mock"]
+Preset = Literal["openai", "anthropic", "gemini", "openrouter", "ollama", "vllm", "http", "mock", "openai-batch"]
 Policy = Literal["stop", "skip"]
 InputFormat = Literal["csv", "tsv", "jsonl", "json", "sqlite", "openai-batch"]
 

@@ -11,7 +11,7 @@ from rowcall.client import CallFailed
 from rowcall.outcome import Failure, FailureClass, Reply, Usage
 from rowcall.price import Prices
 from rowcall.providers.failures import answer_failure, classify, html_failure, is_html
-from rowcall.providers.openai import usage as openai_usage
+from rowcall.providers.openai import ANY_KIND
 
 
 class StatusFailed(CallFailed, httpx.HTTPStatusError):
@@ -81,7 +81,7 @@ def read(request: httpx.Request, reply: Reply, answers: frozenset[int]) -> Respo
 
 def usage_of(reply: Reply, prices: Prices | None) -> Usage:
     """The tokens that a reply names as OpenAI's do, and what it cost; nothing where it names none."""
-    found = openai_usage(_document(reply.body)) if b'"usage"' in reply.body else Usage()
+    found = ANY_KIND.usage(_document(reply.body)) if b'"usage"' in reply.body else Usage()
     return found if prices is None else prices.priced(found, answered=200 <= reply.status < 300)
 
 
