@@ -30,6 +30,7 @@ from rowcall.results import Columns
 from rowcall.sources import open_source
 from rowcall.sources.base import Source
 from rowcall.sources.kept import Kept
+from rowcall.sources.storefile import StoreSource
 from rowcall.store.sqlite import SQLiteReader, SQLiteStore
 from rowcall.templates import Tree, check_columns, compile_key, request_hash, union
 
@@ -154,6 +155,9 @@ def _column(name: str, path: str) -> Callable[[Any], Any]:
 def source_of(config: Config) -> Source:
     """Where the records come from; nothing is read yet."""
     table = config.input
+    if table.store:
+        _check_other_job(config)
+        return StoreSource(config.input_path, table.store, table.kind, table.result or "result")
     source = open_source(
         config.input_path,
         name=table.path,
@@ -165,6 +169,14 @@ def source_of(config: Config) -> Source:
         on_bad=table.on_bad,
     )
     return source if source.rereadable else Kept(source)
+
+
+def _check_other_job(config: Config) -> None:
+    """See that a job does not read its own results."""
+    if config.input_path.resolve() == config.store_path.resolve() and config.input.kind in (None, config.name):
+        what = "input.store is the store of this job itself"
+        remedy = "kind names the other job in it, or [store] path another file for this one"
+        raise ConfigError(Problem(config.where(("input", "store")), what, remedy))
 
 
 def provider_of(config: Config, base_url: str | None = None) -> Provider:

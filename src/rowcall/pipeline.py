@@ -291,6 +291,22 @@ class Pipeline:
             self._worked_off = True
             return await self._report(begun, ending, output, monotonic() - started)
 
+    async def bring_in(self, stack: AsyncExitStack, options: Options = Options()) -> tuple[Store, Parts]:
+        """Bring the input in and call nothing; the store stays open until ``stack`` ends.
+
+        Raises:
+            ConfigError, InputError, RequestChanged, StoreError: as ``run``.
+        """
+        parts = await self._prepare(stack)
+        agreement = await self._agree(parts, options)
+        begun = await self._begin(stack, parts, agreement, options)
+        to = Destination(self.config.name, begun.run.pass_, begun.request, begun.batch)
+        try:
+            await Producer(begun.store, parts.source, parts.keying, to, notice=lambda: None).run()
+        finally:
+            await begun.store.end_run(begun.run, "brought in", {})
+        return begun.store, parts
+
     async def export(self, path: Path, *, format_: FormatName | None = None, only: Status | None = None) -> int:
         """Write the input with its answers; returns how many rows.
 

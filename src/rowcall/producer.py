@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import Any
 
 from rowcall import values
 from rowcall.errors import Busy, InputError
 from rowcall.job import Record
 from rowcall.sources.base import Source
 from rowcall.store.base import Enqueued, Entry, Store
-from rowcall.templates import input_hash
+from rowcall.templates import Key, input_hash
 from rowcall.threads import Threads
 
 FIRST_GROUP = 100
@@ -27,7 +26,7 @@ GROUP = 1000
 class Keying:
     """How a record is known: its key, and the columns that its request uses (None: all of them)."""
 
-    key: Callable[[Mapping[str, Any]], str]
+    key: Key
     columns: frozenset[str] | None
 
     def entry(self, record: Record) -> Entry:
@@ -38,7 +37,7 @@ class Keying:
         """
         try:
             payload = values.dumps(record.data).decode()
-            return Entry(self.key(record.data), input_hash(record.data, self.columns), payload, record.where)
+            return Entry(self.key.of(record), input_hash(record.data, self.columns), payload, record.where)
         except (ValueError, TypeError) as error:
             raise InputError(record.where, str(error)) from None
 

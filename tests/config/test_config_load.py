@@ -135,6 +135,9 @@ def test_every_key_arrives(write):
             "encoding": "utf-16",
             "sql": "select 1",
             "on_bad": "skip",
+            "store": None,
+            "kind": None,
+            "result": None,
             "format": None,
         },
         "api": {

@@ -126,6 +126,9 @@ class InputTable(Table):
     encoding: Encoding | None = None
     sql: Text | None = None
     on_bad: Policy = "stop"
+    store: Text | None = None
+    kind: Text | None = None
+    result: Text | None = None
     format: InputFormat | None = None
 
 
