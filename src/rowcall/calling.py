@@ -109,7 +109,7 @@ class RequestCaller:
 
     def _build(self, job: Job) -> Request | Failure:
         try:
-            return self._provider.build(job.data, Call(self._wire.call_key(job)))
+            return self._provider.build(job.data, Call(self._wire.call_key(job), longer="truncated" in job.rejected))
         except TemplateError as error:
             return Failure(FailureClass.RECORD, "template_error", error.message)
 

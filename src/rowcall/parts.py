@@ -43,8 +43,12 @@ class Parts:
     request_hash: str
 
     def call_key(self, job: Job) -> str:
-        """The key of a job's call: the same over tries, restarts and processes, another for another request."""
-        return call_key(self.request_hash, job.key, job.input_hash)
+        """The key of a job's call: the same over tries, restarts and processes, another for another request.
+
+        After a rejected answer it is another one too: who keeps answers by their key would give the same again.
+        """
+        key = call_key(self.request_hash, job.key, job.input_hash)
+        return f"{key}-{len(job.rejected)}" if job.rejected else key
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +189,8 @@ def provider_of(config: Config, base_url: str | None = None) -> Provider:
         extract=response.extract,
         parse=response.parse,
         schema=response.json_schema,
+        assertions=response.assertions,
+        longer=response.on_truncated and response.on_truncated.max_tokens,
         answer=response.answer,
     )
 

@@ -140,7 +140,7 @@ async def _call(config: Config, key: str, data: dict[str, Any]) -> Outcome:
         wire = Wire(client, Rate(), 1, lambda job: number, lambda event: None)
         caller = calls.make_caller(wire)
         stack.callback(caller.close)
-        return await caller.call(Job(0, key, 0, 0, 0, 0, True, 0, hashed, data), Departure(Gate()))
+        return await caller.call(Job(0, key, 0, 0, 0, (), True, 0, hashed, data), Departure(Gate()))
 
 
 def _outcome_text(outcome: Outcome) -> str:

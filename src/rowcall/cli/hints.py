@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from rowcall.providers.failures import REASONS
+
 _RETRY = "fix what is wrong with these records, or try again with: rowcall retry {reason}"
 
 HINTS = {
     "template_error": "a column that [request] uses is missing or of another kind in these records",
     "context_length": "longer than the model takes: shorten it, or choose a larger model, then rowcall retry {reason}",
-    "truncated": "raise the limit on output tokens in [request.body], then rowcall retry {reason}",
-    "filtered": "the API's content filter refused; trying again brings the same",
+    "truncated": "raise the limit in [request.body] or set [response] on_truncated, then rowcall retry {reason}",
+    "filtered": "the API's content filter refused; [response.retry] filtered = 1 asks once more",
     "empty": "the reply held nothing where [response] extract looked; look at one with: rowcall show KEY",
-    "invalid_json": "the answer was no JSON; ask for JSON in the prompt, then rowcall retry {reason}",
-    "schema_mismatch": "the answer breaks [response] schema; look at one with: rowcall show KEY",
+    "not_json": "the answer was no JSON; ask for JSON in the prompt, then rowcall retry {reason}",
+    "schema": "the answer breaks [response] schema; look at one with: rowcall show KEY",
+    "assertion": "an expression of [response] assert does not hold; look at one with: rowcall show KEY",
     "not_found": 'if this is an answer and no failure: [response] answer = ["404"], then rowcall retry {reason}',
     "forbidden": "the key may not read these records; check its rights, then rowcall retry {reason}",
     "rate_limited": "refused again and again while others passed; lower [pace] requests, then rowcall retry {reason}",
@@ -27,5 +30,5 @@ HINTS = {
 def hint_for(reason: str) -> str:
     """One line of advice."""
     server = "the API failed on these while others passed; try again with: rowcall retry {reason}"
-    hint = HINTS.get(reason, server if reason.startswith(("http_5", "overloaded")) else _RETRY)
+    hint = HINTS.get(reason) or (server if reason.startswith(("http_5", "overloaded")) else REASONS.get(reason, _RETRY))
     return hint.replace("{reason}", reason)

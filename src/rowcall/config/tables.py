@@ -92,6 +92,7 @@ _FROM_LIST = Field(strict=False)  # TOML knows lists; what is frozen is a tuple
 Texts = Annotated[tuple[str, ...], _FROM_LIST]
 KeyReference = Annotated[dict[str, str] | Secret, BeforeValidator(_key_reference)]
 Natural = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=0)]
 Encoding = Annotated[str, AfterValidator(_known_encoding)]
 JMESPath = Annotated[str, AfterValidator(_jmespath)]
 Status = Annotated[str, BeforeValidator(_status)]
@@ -149,6 +150,24 @@ class RequestTable(Table):
     body: Any = None
 
 
+class AnswerRetryTable(Table):
+    """``[response] retry``: more tries for an answer that breaks the contract, by the reason of the failure."""
+
+    empty: Count = 1
+    not_json: Count = 1
+    schema_: Count = Field(default=1, alias="schema")
+    assertion: Count = 1
+    extract_failed: Count = 1
+    error_reply: Count = 1
+    filtered: Count = 0
+
+
+class OnTruncatedTable(Table):
+    """``[response] on_truncated``: how an answer that was cut is asked for once more."""
+
+    max_tokens: Natural
+
+
 class ResponseTable(Table):
     """``[response]``: where the answer stands in a reply, and what it must look like."""
 
@@ -156,7 +175,14 @@ class ResponseTable(Table):
     parse: Literal["json", "text"] | None = None
     json_schema: dict[str, Any] | None = Field(default=None, alias="schema")
     answer: Annotated[tuple[Status, ...], _FROM_LIST] = ()
-    retries: Annotated[int, Field(ge=0)] = 1
+    assertions: Annotated[tuple[JMESPath, ...], _FROM_LIST] = Field(default=(), alias="assert")
+    retry: AnswerRetryTable = AnswerRetryTable()
+    on_truncated: OnTruncatedTable | None = None
+
+    @property
+    def budgets(self) -> dict[str, int]:
+        """More tries for a rejected answer, by reason; a truncated one only where a larger limit is named."""
+        return {**self.retry.model_dump(by_alias=True), "truncated": 0 if self.on_truncated is None else 1}
 
 
 class HandlerTable(Table):

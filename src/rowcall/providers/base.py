@@ -20,9 +20,15 @@ Request = httpx.Request
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a header template may know about a call: ``call.key`` is stable over tries, restarts and processes."""
+    """One call of a record.
+
+    Attributes:
+        key: what a header template knows as ``call.key``: stable over tries, restarts and processes.
+        longer: an answer was cut before, so that the request asks for a longer one where the config says how long.
+    """
 
     key: str
+    longer: bool = False
 
 
 class Provider(Protocol):

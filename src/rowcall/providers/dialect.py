@@ -72,13 +72,12 @@ class Dialect:
             end = at(document, place)
             reason = self.meanings.get(end) if isinstance(end, str) else None
             if reason:
-                words = _WORDS[reason].format(one_line(end))
-                return answer_failure(reply, reason, words, retry=reason == "error_reply")
+                return answer_failure(reply, reason, _WORDS[reason].format(one_line(end)))
         return None
 
     def _refused(self, document: Any, reply: Reply) -> Failure | None:
         words = at(document, self.refusal)
-        return answer_failure(reply, "filtered", f"the model refused: {words}", retry=False) if words else None
+        return answer_failure(reply, "filtered", f"the model refused: {words}") if words else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,10 +34,11 @@ REASONS: Mapping[str, str] = {
     "html_reply": "A web page came instead of a reply: a login page of the network, a proxy, or a wrong base_url.",
     "not_json": "The reply, or the text in it, is no JSON: ask for JSON in the prompt, or leave out [response] parse.",
     "empty": "The reply holds no answer where [response] extract looks for it.",
-    "truncated": "The answer was cut at its limit of tokens: raise max_tokens in [request], then retry.",
-    "filtered": "The model or its content filter refused to answer.",
-    "schema": "The answer does not follow [response] schema.",
-    "extract_failed": "[response] extract cannot be applied to this reply.",
+    "truncated": "The answer was cut at its limit of tokens: raise it in [request.body], or set on_truncated.",
+    "filtered": "The model or its content filter refused to answer; [response.retry] filtered = 1 asks once more.",
+    "schema": "The answer does not follow [response] schema; look at one with: rowcall show KEY",
+    "assertion": "An expression of [response] assert does not hold for the reply; see one with: rowcall show KEY",
+    "extract_failed": "[response] extract or assert cannot be applied to this reply.",
     "error_reply": "The API reported an error inside a reply of 200.",
 }
 """Every reason that a reply can get, and what to do about it; others are ``http_`` and the status."""
@@ -155,9 +156,9 @@ def is_html(reply: Reply) -> bool:
     return start.startswith((b"<!doctype html", b"<html")) or said.startswith(("text/html", "application/xhtml"))
 
 
-def kept(body: bytes) -> str:
+def kept(body: bytes, most: int = _KEPT_OF_BODY) -> str:
     """The start of a reply for the record's history, at most 2,000 characters."""
-    return _decoded(body[: 4 * _KEPT_OF_BODY])[:_KEPT_OF_BODY]
+    return _decoded(body[: 4 * most])[:most]
 
 
 def one_line(text: str) -> str:
