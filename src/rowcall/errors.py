@@ -34,6 +34,7 @@ class Exit(IntEnum):
     USAGE = 2  # usage, config, input or store
     STOPPED = 3  # stopped early, can go on
     BUG = 70
+    HUNG_UP = 129
     INTERRUPTED = 130
     TERMINATED = 143
 

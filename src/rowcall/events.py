@@ -27,6 +27,13 @@ class InputRead:
 
 
 @dataclass(frozen=True, slots=True)
+class Joined:
+    """Another process already works on this batch job: both do, each record goes to one of them."""
+
+    pass_: int
+
+
+@dataclass(frozen=True, slots=True)
 class RequestEnded:
     """One HTTP request ended: its status, or the reason where there was none. A handler's call may have several."""
 
@@ -94,6 +101,14 @@ class LateOutcome:
 
 
 @dataclass(frozen=True, slots=True)
+class LoopBlocked:
+    """A handler held the event loop up, so that no other call could go on: for how long, and where."""
+
+    seconds: float
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
 class StoreWaits:
     """The store is held by somebody else; the run goes on as soon as it is free."""
 
@@ -102,6 +117,7 @@ class StoreWaits:
 
 Event = (
     InputRead
+    | Joined
     | RequestEnded
     | CallEnded
     | Settled
@@ -110,6 +126,7 @@ Event = (
     | Resting
     | Stopping
     | LateOutcome
+    | LoopBlocked
     | StoreWaits
 )
 Listener = Callable[[Event], None]

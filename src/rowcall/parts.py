@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,8 @@ from rowcall.exports.base import Export
 from rowcall.handlers import Function, HandlerCaller, load_function
 from rowcall.job import Job
 from rowcall.mock import Faults, MockAPI
+from rowcall.price import Prices, nano
+from rowcall.pricelist import Unlisted, listed
 from rowcall.producer import Keying
 from rowcall.providers import PRESETS, make_provider
 from rowcall.providers.base import Provider
@@ -41,6 +43,7 @@ class Parts:
     keying: Keying
     columns: Columns
     request_hash: str
+    prices: Prices | None = None
 
     def call_key(self, job: Job) -> str:
         """The key of a job's call: the same over tries, restarts and processes, another for another request.
@@ -88,7 +91,8 @@ def fit_together(config: Config, source: Source, calls: Calls) -> Parts:
     check_columns([*calls.trees, *([key.tree] if key.tree else [])], available)
     check_handler_columns(config, available)
     columns = make_columns(config.output.columns)
-    return Parts(source, calls.make_caller, Keying(key, calls.columns), columns, request_hash(config.fingerprint()))
+    hashed = request_hash(config.fingerprint())
+    return Parts(source, calls.make_caller, Keying(key, calls.columns), columns, hashed, make_prices(config))
 
 
 def check_handler_columns(config: Config, available: Sequence[str] | None) -> None:
@@ -208,6 +212,32 @@ def make_client(config: Config, concurrency: int) -> Client:
     return Client(concurrency=concurrency, timeout=config.api.timeout, connect_timeout=config.api.connect_timeout)
 
 
+def make_prices(config: Config) -> Prices | None:
+    """What a call costs, as ``[price]`` says; None where it says nothing.
+
+    Raises:
+        ConfigError: a list of prices that is not there, or does not know the model.
+    """
+    table = config.price
+    known = {name: getattr(table, name) for name in ("input", "output", "cached", "reasoning", "per_call")}
+    written = {name: nano(dollars) for name, dollars in known.items() if dollars is not None}
+    if table.source == "genai-prices":
+        return replace(_listed(config), **written)
+    return Prices(**written) if written else None
+
+
+def _listed(config: Config) -> Prices:
+    table, where = config.price, config.where(("price", "from"))
+    body = config.request.body
+    model = table.model or (body.get("model") if isinstance(body, dict) and not config.handler else None)
+    if not isinstance(model, str) or "{{" in model:
+        raise ConfigError(Problem(where, "price.model is missing", 'name it: model = "gpt-5-mini"'))
+    try:
+        return listed(model, provider=table.provider, base_url=config.api.base_url)
+    except Unlisted as error:
+        raise ConfigError(Problem(where, str(error), error.remedy)) from None
+
+
 def make_mock(config: Config) -> MockAPI:
     """The fake API as ``[api.mock]`` describes it."""
     table = config.api.mock
@@ -221,9 +251,10 @@ def make_mock(config: Config) -> MockAPI:
     return MockAPI(latency=table.latency, faults=faults, keep_calls=False)
 
 
-async def open_store(config: Config) -> SQLiteStore:
-    """The store, made where there is none."""
-    return await SQLiteStore.open(config.store_path, durability=config.store.durability, lease=config.store.lease)
+async def open_store(config: Config, waits: Callable[[str], None]) -> SQLiteStore:
+    """The store, made where there is none; ``waits`` is told who is in the way, where a wait gets long."""
+    table = config.store
+    return await SQLiteStore.open(config.store_path, durability=table.durability, lease=table.lease, waits=waits)
 
 
 async def open_reader(config: Config) -> SQLiteReader:
@@ -244,14 +275,14 @@ def check_output(config: Config, path: Path) -> None:
     }.items():
         if path.resolve() == other.resolve() and str(path) != "-":
             raise OutputError(f"{path} is {what}", remedy="name another file in [output] path, or with -o")
-    check_export(path, format=_format_at(config, path))
+    check_export(path, format=format_at(config, path))
 
 
-def _format_at(config: Config, path: Path) -> FormatName | None:
+def format_at(config: Config, path: Path) -> FormatName | None:
     """The config's format, which holds for the config's path alone."""
     return config.output.format if path == config.output_path else None
 
 
 def open_output(config: Config, path: Path, format_: FormatName | None) -> AbstractContextManager[Export]:
     """The export, written as a whole or not at all."""
-    return open_export(path, format=format_ or _format_at(config, path))
+    return open_export(path, format=format_ or format_at(config, path))

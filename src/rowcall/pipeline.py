@@ -14,22 +14,25 @@ from rowcall.backoff import RetryPolicy
 from rowcall.calling import Caller, Wire
 from rowcall.client import Client, raise_descriptor_limit
 from rowcall.config import Config
+from rowcall.ending import Ending, Patience
 from rowcall.errors import Full, InputError, RequestChanged, RowcallError, SchemaMismatch, Unavailable
-from rowcall.events import Event, InputRead, Listener
+from rowcall.events import Event, InputRead, Joined, Listener, StoreWaits
 from rowcall.executor import Executor
 from rowcall.exports import FormatName
 from rowcall.job import Status
 from rowcall.judge import Judge
 from rowcall.outcome import Action
+from rowcall.pace.budget import Budget
 from rowcall.pace.gate import ALONE_FOR, PROBE_WAITS, Closed, Gate
 from rowcall.pace.rate import Limit, Onlooker, Rate
-from rowcall.parts import Parts, assemble, check_output, make_client, make_mock, open_output, open_reader, open_store
+from rowcall.parts import Parts, assemble, check_output, make_client, make_mock, open_reader, open_store
+from rowcall.price import nano
 from rowcall.producer import Destination, Producer
-from rowcall.results import Join
 from rowcall.settler import Settler
 from rowcall.store.base import Counts, Enqueued, Reader, RequestStanding, Run, Selection, Store
 from rowcall.tally import Tally
-from rowcall.worker import Assignment, Ending, Worker
+from rowcall.worker import Assignment, Worker
+from rowcall.writing import write_output
 
 IfChanged = Literal["keep", "redo", "stop"]
 """What to do about records that were done with another request: keep their answers, call them again, or stop."""
@@ -146,6 +149,7 @@ class _Begun:
     batch: str
     limit: int | None
     left_behind: bool
+    spent: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +188,8 @@ class Pipeline:
         self._assembling = assembling
         self._concurrency = raise_descriptor_limit(config.pace.concurrency)
         self._live: _Live | None = None
+        self._worked_off = False
+        self._budget: Budget | None = None
         self._stopped: Ending | None = None
         self._input_error: InputError | None = None
 
@@ -220,6 +226,11 @@ class Pipeline:
     def outage(self) -> Closed | None:
         """The outage, while the API cannot be reached."""
         return self._live.gate.closed if self._live else None
+
+    @property
+    def working(self) -> bool:
+        """Calls may be under way, so that a stop has something to wait for."""
+        return self._live is not None and not self._worked_off
 
     @property
     def resting_for(self) -> float:
@@ -262,6 +273,7 @@ class Pipeline:
                 await begun.store.end_run(begun.run, "error", {"message": error.message})
                 raise
             await begun.store.end_run(begun.run, ending.reason, self._totals())
+            self._worked_off = True
             return await self._report(begun, ending, output, monotonic() - started)
 
     async def export(self, path: Path, *, format_: FormatName | None = None, only: Status | None = None) -> int:
@@ -304,7 +316,7 @@ class Pipeline:
     async def _begin(self, stack: AsyncExitStack, parts: Parts, agreement: _Agreement, options: Options) -> _Begun:
         """Open the store and make this run known in it; what begins here ends with ``stack``."""
         name = self.config.name
-        store = await stack.enter_async_context(await open_store(self.config))
+        store = await stack.enter_async_context(await open_store(self.config, self._wait))
         client = await stack.enter_async_context(make_client(self.config, self._concurrency))
         session = await store.begin_session()
         stack.push_async_callback(store.end_session, session)
@@ -313,9 +325,13 @@ class Pipeline:
         if options.retry_failed:
             await store.retry(name, Selection(statuses=(Status.FAILED,)))
         run = await store.begin_run(session, name, self.config.settings())
+        if run.joined:
+            self._emit(Joined(run.pass_))
         batch = options.batch or f"pass-{run.pass_}"
+        spent = await store.spent(name)
+        left_behind = options.left_behind
         return _Begun(
-            store, parts, client, session, run, request, agreement.known, batch, options.limit, options.left_behind
+            store, parts, client, session, run, request, agreement.known, batch, options.limit, left_behind, spent
         )
 
     async def _work(self, begun: _Begun) -> Ending:
@@ -364,8 +380,10 @@ class Pipeline:
             full=lambda full: worker.stop_full(full),
         )
         parts = begun.parts
-        wire = Wire(begun.client, rate, self._concurrency, parts.call_key, self._emit)
+        wire = Wire(begun.client, rate, self._concurrency, parts.call_key, self._emit, parts.prices)
         caller = parts.make_caller(wire)
+        most = config.stop.max_cost
+        self._budget = Budget(nano(most), begun.spent, caller.guess) if most is not None else None
         executor = Executor(caller, judge, settler, emit=self._emit)
         worker = Worker(
             store,
@@ -376,20 +394,22 @@ class Pipeline:
             self._assignment(begun),
             emit=self._emit,
             input_over=lambda: producer.over,
+            budget=self._budget,
         )
         to = Destination(config.name, run.pass_, begun.request, begun.batch)
         producer = Producer(store, parts.source, parts.keying, to, notice=worker.notice, left_behind=begun.left_behind)
         return _Live(worker, producer, gate, rate, caller)
 
     def _assignment(self, begun: _Begun) -> Assignment:
+        stop = self.config.stop
         return Assignment(
             begun.session,
             self.config.name,
             begun.run.pass_,
             self._concurrency,
             limit=begun.limit,
-            grace=self.config.stop.grace,
-            first_success=self.config.stop.first_success,
+            grace=stop.grace,
+            patience=Patience(stop.first_success, stop.offline_for, stop.max_failures),
             beat=min(self.config.store.lease / 12, 5.0),
         )
 
@@ -411,9 +431,7 @@ class Pipeline:
     async def _export(
         self, reader: Reader, parts: Parts, path: Path, format_: FormatName | None = None, only: Status | None = None
     ) -> int:
-        join = Join(reader, self.config.name, parts.source, parts.keying, parts.columns)
-        with open_output(self.config, path, format_) as export:
-            return await join.write(export, only=only)
+        return await write_output(self.config, parts, reader, path, format_=format_, only=only)
 
     def _totals(self) -> dict[str, object]:
         tally = self.tally
@@ -427,8 +445,13 @@ class Pipeline:
             "retried": tally.settled[Action.RETRY],
         }
 
+    def _wait(self, message: str) -> None:
+        self._emit(StoreWaits(message))
+
     def _emit(self, event: Event) -> None:
         self.tally(event)
+        if self._budget:
+            self._budget(event)
         if self._listener:
             self._listener(event)
 

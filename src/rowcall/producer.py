@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -15,6 +15,7 @@ from rowcall.job import Record
 from rowcall.sources.base import Source
 from rowcall.store.base import Enqueued, Entry, Store
 from rowcall.templates import input_hash
+from rowcall.threads import Threads
 
 FIRST_GROUP = 100
 """Records in the first transaction: few, so that the first call leaves soon."""
@@ -98,16 +99,22 @@ class Producer:
         Raises:
             InputError: a line that cannot be read; what came before it is in the store.
         """
-        records, size = iter(self._source), FIRST_GROUP
-        while group := await asyncio.to_thread(self._read, records, size):
-            await self._bring(group)
-            size = GROUP
+        await self._bring_all(iter(self._source))
         if self._error:
             raise self._error
         if self._left_behind:
             await self._bring_left_behind()
         self.over = True
         self._notice()
+
+    async def _bring_all(self, records: Iterator[Record]) -> None:
+        reading, size = Threads(1, "input"), FIRST_GROUP  # a pipe that stays open must not hold the exit
+        try:
+            while group := await reading.run(partial(self._read, records, size)):
+                await self._bring(group)
+                size = GROUP
+        finally:
+            reading.close()
 
     async def _bring(self, group: list[Entry]) -> None:
         to = self._to

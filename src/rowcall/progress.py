@@ -9,7 +9,7 @@ from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, TextIO
 
-from rowcall.events import Event, GateClosed, GateOpened, Resting, Stopping, StoreWaits
+from rowcall.events import Event, GateClosed, GateOpened, Joined, LoopBlocked, Resting, Stopping, StoreWaits
 
 if TYPE_CHECKING:  # verbs that only look need no wire
     from rowcall.pipeline import Pipeline
@@ -47,6 +47,7 @@ class Progress:
         self._quiet = quiet
         self._redraws = live and stream.isatty()
         self._shown = False
+        self._blamed: set[str] = set()
         self._task: asyncio.Task[None] | None = None
         self._samples: deque[tuple[float, int]] = deque(maxlen=RATE_OVER)
 
@@ -65,8 +66,13 @@ class Progress:
                 self.say(f"back after {short_time(event.after)}")
             case Resting() if event.seconds >= 5:
                 self.say(f"resting for {short_time(event.seconds)}: {clean(event.cause)}")
-            case Stopping() if event.in_flight and event.reason not in ("interrupted", "terminated"):
+            case Stopping() if event.in_flight and event.reason not in ("interrupted", "terminated", "hung_up"):
                 self.say(f"stopping: {clean(event.message)}; {event.in_flight} calls in flight")
+            case Joined():
+                self.say("another process works on this batch job: this one joins it, each record is called once")
+            case LoopBlocked() if event.place not in self._blamed:
+                self._blamed.add(event.place)
+                self.say(f"warning: no call could go on for {short_time(event.seconds)}: {_blocks(event.place)}")
             case StoreWaits():
                 self.say(f"waiting for the store: {clean(event.message)}")
             case _:
@@ -112,6 +118,10 @@ class Progress:
             self._stream.flush()
         except OSError:  # whoever was reading has gone; the batch goes on without them
             self._quiet = True
+
+
+def _blocks(place: str) -> str:
+    return f"{clean(place)} blocks the event loop; await there, or make the handler a plain def, which gets a thread"
 
 
 def progress_line(pipeline: Pipeline, rate: float) -> str:

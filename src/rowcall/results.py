@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Protocol
@@ -29,6 +29,27 @@ class Writer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Joined:
+    """A record of the input and what became of it; ``answer`` is None where the store does not know it."""
+
+    record: Record
+    entry: Entry
+    answer: Answer | None
+
+    @property
+    def status(self) -> Status:
+        """The status of its job; what runs or is not there yet is pending."""
+        return Status.PENDING if self.answer is None or self.answer.status is Status.RUNNING else self.answer.status
+
+    @property
+    def done(self) -> Answer | None:
+        """Its current answer; one to what it was before an edit does not count."""
+        answer = self.answer
+        current = answer is not None and answer.status is Status.DONE and answer.input_hash == self.entry.input_hash
+        return answer if current else None
+
+
+@dataclass(frozen=True, slots=True)
 class Join:
     """An input and the answers in a store."""
 
@@ -47,24 +68,25 @@ class Join:
             writer: where rows go.
             only: leave out records whose job has another status.
         """
-        written, records = 0, iter(self.source)
+        written = 0
+        async for group in self.groups(only):
+            for joined in group:
+                writer.write(joined.record.data | self._new(joined))
+            written += len(group)
+        return written
+
+    async def groups(self, only: Status | None = None) -> AsyncIterator[list[Joined]]:
+        """The records of the input in its order, 500 at a time; ``only`` those with that status."""
+        records = iter(self.source)
         while group := await asyncio.to_thread(self._read, records):
             answers = await self.reader.answers(self.kind, list({entry.key for _, entry in group}))
-            for record, entry in group:
-                answer = answers.get(entry.key)
-                if only is None or _status(answer) is only:
-                    writer.write(record.data | self._new(answer, entry))
-                    written += 1
-        return written
+            found = [Joined(record, entry, answers.get(entry.key)) for record, entry in group]
+            yield [joined for joined in found if only is None or joined.status is only]
 
     def _read(self, records: Iterator[Record]) -> list[tuple[Record, Entry]]:
         return [(record, self.keying.entry(record)) for record in islice(records, GROUP)]
 
-    def _new(self, answer: Answer | None, entry: Entry) -> Row:
-        if answer is None or answer.status is not Status.DONE or answer.input_hash != entry.input_hash:
+    def _new(self, joined: Joined) -> Row:
+        if (answer := joined.done) is None:
             return dict.fromkeys(self.columns)
         return {name: read(answer.value) for name, read in self.columns.items()}
-
-
-def _status(answer: Answer | None) -> Status:
-    return Status.PENDING if answer is None or answer.status is Status.RUNNING else answer.status

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from time import monotonic
 
 from rowcall.errors import Busy, Full
-from rowcall.events import LateOutcome, Listener, StoreWaits
+from rowcall.events import LateOutcome, Listener
 from rowcall.outcome import Settlement
 from rowcall.store.base import Store
 
@@ -29,7 +29,7 @@ class Settler:
     Args:
         store: where they go.
         concurrency: most calls in flight; twice that many unwritten settlements hold ``room`` up.
-        emit: told of outcomes that came too late, and of a store that is held by somebody else.
+        emit: told of outcomes that came too late.
         loaded: whether more will soon come, so that a group is worth a short wait.
         full: told when the disk is full, so that no more is begun.
     """
@@ -113,8 +113,8 @@ class Settler:
         while True:
             try:
                 return await self._store.settle(group)
-            except Busy as busy:  # the store has waited long already, and the answers are paid for
-                self._emit(StoreWaits(busy.message))
+            except Busy:  # the store has waited long already, and said so, and the answers are paid for
+                continue
             except Full as full:
                 self._full(full)
                 if self._hurried or monotonic() > since + SPACE_FOR:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from time import monotonic
 
+from rowcall.ending import Ending, Failures, Patience, Quota
 from rowcall.errors import Busy, Full
-from rowcall.events import GateClosed, GateOpened, Listener, Resting, Settled, Stopping, StoreWaits
+from rowcall.events import GateClosed, GateOpened, Listener, Resting, Settled, Stopping
 from rowcall.executor import Executor
 from rowcall.job import Job
 from rowcall.judge import Judge, Ruling
-from rowcall.outcome import Action, Failure, FailureClass, Settlement
+from rowcall.outcome import Action, Failure, Settlement
+from rowcall.pace.budget import Budget
 from rowcall.pace.rate import Rate
 from rowcall.settler import Settler
 from rowcall.store.base import Claim, Store
@@ -30,20 +31,7 @@ SURE_FOR = 12
 """Beats for which a claim is surely this process's own; after a longer stop others may have taken it over."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """Why a run ended.
-
-    Attributes:
-        reason: ``done``, ``limit``, ``interrupted``, ``terminated``, ``unreachable``, ``input``, or the reason code
-            of the failure that stopped it, such as ``bad_key`` or ``no_credit``.
-        message: one line for a person.
-        failure: what stopped it, where it was a call.
-    """
-
-    reason: str
-    message: str = ""
-    failure: Failure | None = None
+_PATIENCE = Patience()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +45,7 @@ class Assignment:
         concurrency: most calls in flight.
         limit: most records worked on in this run; None: all.
         grace: seconds that calls in flight are waited for when the run stops, 30.
-        first_success: seconds of trouble after which a run stops in which nothing ever succeeded, 60.
+        patience: how much trouble it bears.
         beat: seconds between two signs of life, 5.
     """
 
@@ -67,46 +55,8 @@ class Assignment:
     concurrency: int
     limit: int | None = None
     grace: float = 30.0
-    first_success: float = 60.0
+    patience: Patience = _PATIENCE
     beat: float = 5.0
-
-
-@dataclass(slots=True)
-class _Quota:
-    """The records that a limited run has begun, and when those of them that have not ended may be claimed."""
-
-    limit: int | None
-    begun: set[int] = field(default_factory=set)
-    open: dict[int, float] = field(default_factory=dict)
-
-    def most(self, want: int) -> int:
-        return want if self.limit is None or self.full else min(want, self.limit - len(self.begun))
-
-    @property
-    def full(self) -> bool:
-        return self.limit is not None and len(self.begun) >= self.limit
-
-    @property
-    def reached(self) -> bool:
-        return self.full and not self.open
-
-    @property
-    def only(self) -> tuple[int, ...] | None:
-        return tuple(self.open) if self.full else None
-
-    def begin(self, job: Job) -> None:
-        if self.limit is not None:
-            self.begun.add(job.row)
-            self.open[job.row] = math.inf
-
-    def settle(self, settlement: Settlement, now: float) -> None:
-        if settlement.action in (Action.DONE, Action.FAIL):
-            self.open.pop(settlement.job.row, None)
-        elif settlement.job.row in self.open:
-            self.open[settlement.job.row] = now + (settlement.wait or 0.0)
-
-    def due_in(self, now: float) -> float:
-        return max(0.0, min(self.open.values(), default=math.inf) - now)
 
 
 class Worker:
@@ -121,6 +71,7 @@ class Worker:
         assignment: what to do.
         emit: told what happens.
         input_over: whether no more records will come.
+        budget: how much may be spent; None: any amount.
     """
 
     def __init__(
@@ -134,6 +85,7 @@ class Worker:
         *,
         emit: Listener,
         input_over: Callable[[], bool],
+        budget: Budget | None = None,
     ) -> None:
         self._store = store
         self._executor = executor
@@ -143,7 +95,9 @@ class Worker:
         self._task = assignment
         self._emit = emit
         self._input_over = input_over
-        self._quota = _Quota(assignment.limit)
+        self._budget = budget
+        self._quota = Quota(assignment.limit)
+        self._failures = Failures(assignment.patience.max_failures)
         self._ready: deque[Job] = deque()
         self._calls: dict[asyncio.Task[None], Job] = {}
         self._lone: asyncio.Task[None] | None = None
@@ -242,8 +196,8 @@ class Worker:
                 if fresh:
                     return fresh
             return await self._store.claim(task.session, task.kind, task.pass_, want, only=only)
-        except Busy as busy:
-            self._emit(StoreWaits(busy.message))
+        except Busy:
+            pass
         except Full as full:
             self.stop_full(full)
         return []
@@ -252,10 +206,10 @@ class Worker:
         """Nothing more can be claimed now: find out when that changes."""
         if not self._calls:
             await self._settler.flush()
-        if self._quota.full:
-            due_in: float | None = self._quota.due_in(monotonic())
-        else:
-            due_in = (await self._store.left(self._task.kind, self._task.pass_)).due_in
+        left = await self._store.left(self._task.kind, self._task.pass_, only=self._quota.only)
+        if left.nothing:
+            self._quota.open.clear()  # they ended elsewhere: cancelled, or by another process
+        due_in = left.due_in
         self._dry_until = monotonic() + min(LOOK_AGAIN, LOOK_AGAIN if due_in is None else max(due_in, AT_LEAST))
 
     # Start and end of calls
@@ -264,7 +218,7 @@ class Worker:
         """Start what is ready and may leave."""
         self._doubt()
         now = monotonic()
-        while self._ready and self._may_start(now):
+        while self._ready and self._may_start(now) and self._can_pay():
             job = self._ready.popleft()
             alone = self._judge.gate.room(now) is not None
             steps = self._call(job, self._rate.take(now), probe=self._judge.gate.closed is not None)
@@ -283,6 +237,14 @@ class Worker:
             return False
         room = self._judge.gate.room(now)
         return room is None or (room > 0 and not self._lone_starts)
+
+    def _can_pay(self) -> bool:
+        """Whether the budget has room for the next call; where no call in flight could leave some, the run stops."""
+        if self._budget is None or self._budget.allows(self._ready[0], self.in_flight):
+            return True
+        if not self._calls:
+            self.stop(Ending("max_cost", str(self._budget)))
+        return False
 
     @property
     def _lone_starts(self) -> bool:
@@ -326,6 +288,8 @@ class Worker:
 
     def _account(self, settlement: Settlement, now: float) -> None:
         self._quota.settle(settlement, now)
+        if ending := self._failures.note(settlement):
+            self.stop(ending)
         self._emit(Settled(settlement.job.key, settlement.action, settlement.outcome))
         if settlement.action in (Action.RETRY, Action.RELEASE):
             self._dry_until = min(self._dry_until, now + (settlement.wait or 0.0))
@@ -379,14 +343,11 @@ class Worker:
         self._wake.clear()
 
     def _give_up(self, now: float) -> bool:
-        """Stop where nothing ever succeeded for too long."""
-        gate = self._judge.gate
-        trouble, answers_due = gate.trouble, bool(self._calls) and gate.closed is None
-        if trouble is None or answers_due or now < trouble.since + self._task.first_success:
-            return False
-        reason = "unreachable" if trouble.cause.cls is FailureClass.NOT_SENT else trouble.cause.reason
-        self.stop(Ending(reason, trouble.cause.message, trouble.cause))
-        return True
+        """Stop where the API was in trouble for too long."""
+        ending = self._task.patience.lost_with(self._judge.gate, now, answers_due=bool(self._calls))
+        if ending:
+            self.stop(ending)
+        return ending is not None
 
     def _drop_calls(self) -> None:
         for call in self._calls:
@@ -412,10 +373,12 @@ class Worker:
                 cancelled = await self._store.beat(self._task.session, [(job.row, job.epoch) for job in held])
                 self._sure_at = began
                 self._drop_cancelled(set(cancelled))
+                if self._budget:
+                    self._budget.learn(await self._store.spent(self._task.kind))
                 if await self._store.reap():
                     self.notice()
-            except Busy as busy:
-                self._emit(StoreWaits(busy.message))
+            except Busy:
+                pass
             except Full as full:
                 self.stop_full(full)
             await asyncio.sleep(self._task.beat)
@@ -429,7 +392,7 @@ class Worker:
             if (job.row, job.epoch) in cancelled:
                 call.cancel()
         for row, _ in cancelled:
-            self._quota.open.pop(row, None)
+            self._quota.forget(row)
         self.notice()
 
 

@@ -97,9 +97,21 @@ requests = "30/10s"
 [retry]
 attempts = 1
 backoff = { first = "50ms", max = "5m" }
+[price]
+from = "genai-prices"
+model = "m"
+provider = "p"
+input = 1
+output = 2.5
+cached = 0
+reasoning = 3
+per_call = 0.01
 [stop]
+max_cost = 5
 grace = 0
 first_success = "1h"
+offline_for = "2h"
+max_failures = "5%"
 [store]
 path = "-.db"
 lease = "10s"
@@ -167,11 +179,28 @@ def test_every_key_arrives(write):
         "output": {
             "path": "/tmp/out.data",
             "format": "jsonl",
+            "order": "input",
             "columns": {"x": "a.b", "column with spaces": "@"},
         },
         "pace": {"concurrency": 1, "requests": "30/10s"},
         "retry": {"attempts": 1, "backoff": {"first": 0.05, "max": 300.0}},
-        "stop": {"grace": 0.0, "first_success": 3600.0},
+        "price": {
+            "from": "genai-prices",
+            "model": "m",
+            "provider": "p",
+            "input": 1.0,
+            "output": 2.5,
+            "cached": 0.0,
+            "reasoning": 3.0,
+            "per_call": 0.01,
+        },
+        "stop": {
+            "max_cost": 5.0,
+            "grace": 0.0,
+            "first_success": 3600.0,
+            "offline_for": 7200.0,
+            "max_failures": "5%",
+        },
         "store": {"path": "-.db", "lease": 10.0, "durability": "normal"},
     }
     assert config.pace.requests == Rate(30, 10)
@@ -332,8 +361,8 @@ def test_all_faults_are_told_at_once_with_their_lines(faults):
         (
             "9",
             (
-                'api.preset must be "openai", "anthropic", "gemini", "openrouter", "ollama", "vllm", "http" or "mock", '
-                'not "opnai"'
+                'api.preset must be "openai", "anthropic", "gemini", "openrouter", "ollama", "vllm", "openai-batch", '
+                '"http" or "mock", not "opnai"'
             ),
         ),
         ("10", "api.api_key must not be written out: whoever sees the file sees the key"),

@@ -6,10 +6,13 @@ import asyncio
 
 import pytest
 
+from rowcall.backoff import RetryPolicy
+from rowcall.config.units import FailureLimit
+from rowcall.ending import Ending, Patience
 from rowcall.job import Status
 from rowcall.mock.faults import Faults
 from rowcall.pace.rate import Limit
-from rowcall.worker import Ending
+from rowcall.store.base import Selection
 
 
 async def test_all_records_end(engine):
@@ -156,11 +159,49 @@ async def test_dropping_calls_puts_them_back(engine):
 
 async def test_nothing_ever_reached_stops_the_run(engine):
     """When nothing can be reached for as long as the run may try, it stops, and nothing is charged."""
-    run = await engine(20, first_success=0.4)
+    run = await engine(20, patience=Patience(first_success=0.4))
     await run.api.close_port()
     ending = await run.worker.run()
     assert ending.reason == "unreachable"
     assert set((await run.attempts()).values()) == {0}
+
+
+async def test_an_outage_may_be_given_an_end(engine):
+    """With `offline_for` an outage that lasts longer stops the run, uncharged, and the run goes on when asked to."""
+    run = await engine(60, patience=Patience(offline_for=0.3))
+    working = asyncio.create_task(run.worker.run())
+    await run.api.wait_for_calls(20)
+    await run.api.close_port()
+    ending = await working
+    assert (ending.reason, "[stop] offline_for" in ending.message) == ("offline", True)
+    counts, attempts = await run.counts(), await run.attempts()
+    assert sum(attempts.values()) == counts[Status.DONE] == run.api.served[200]
+    assert Status.FAILED not in counts
+
+
+async def test_a_run_may_fail_only_so_many(engine):
+    """The record that is one failure too many stops the run; the others stay pending."""
+    run = await engine(300, concurrency=2, patience=Patience(max_failures=FailureLimit(count=2)))
+    run.api.poison = {f"text {n}" for n in range(20, 300, 20)}
+    ending = await run.worker.run()
+    assert ending.reason == "max_failures"
+    assert "more than [stop] max_failures allows (2)" in ending.message
+    counts = await run.counts()
+    assert counts[Status.FAILED] in (3, 4)
+    assert counts[Status.PENDING] > 200
+
+
+async def test_a_limited_run_ends_when_its_last_record_is_cancelled(engine):
+    """A record that a limited run began and that somebody cancels while it waits holds the run up no longer."""
+    run = await engine(20, limit=3, policy=RetryPolicy(first=30.0, longest=60.0))
+    run.api.poison = {"text 1"}
+    working = asyncio.create_task(run.worker.run())
+    while (await run.store.job("k", "1")).attempts == 0:
+        await run.heard.wait()
+        run.heard.clear()
+    await run.store.cancel("k", Selection(("1",)))
+    assert (await asyncio.wait_for(working, 4)).reason == "limit"
+    assert await run.counts() == {Status.DONE: 2, Status.CANCELLED: 1, Status.PENDING: 17}
 
 
 async def test_settings_back_by_hand_are_seen(engine):
@@ -169,8 +210,6 @@ async def test_settings_back_by_hand_are_seen(engine):
     run.api.latency = 0.05
     working = asyncio.create_task(run.worker.run())
     await run.api.wait_for_calls(19)
-    from rowcall.store.base import Selection
-
     await run.store.retry("k", Selection(("0",), (Status.DONE,)))
     await working
     assert await run.counts() == {Status.DONE: 20}

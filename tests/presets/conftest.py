@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from batchkit import Batch
+from presetkit import Batch
 
 from rowcall.mock import MockAPI
 

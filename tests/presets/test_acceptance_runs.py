@@ -4,7 +4,7 @@ import json
 
 import pytest
 from aiohttp import web
-from batchkit import CHAT
+from presetkit import CHAT
 
 from rowcall.job import Status
 

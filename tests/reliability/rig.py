@@ -21,7 +21,7 @@ class Rig(Project):
 
     before: list = field(default_factory=list)
 
-    async def start(self, *args):
+    async def start(self, *args, stdin=asyncio.subprocess.DEVNULL):
         env = {k: v for k, v in os.environ.items() if not k.startswith("ROWCALL_")} | self.env
         return await asyncio.create_subprocess_exec(
             *self.before,
@@ -31,7 +31,7 @@ class Rig(Project):
             *args,
             cwd=self.folder,
             env=env,
-            stdin=asyncio.subprocess.DEVNULL,
+            stdin=stdin,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )

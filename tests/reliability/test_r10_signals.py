@@ -11,7 +11,7 @@ import pytest
 from aftermath import ended_once
 from project import some_rows
 
-CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
+CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 
 
 async def running(project, calls=1):
@@ -46,7 +46,7 @@ async def stop_again_and_again(project, times, seed=0):
     for turn in range(times):
         process = await running(project)
         await asyncio.sleep(moment.uniform(0, 0.3))
-        longest = max(longest, await told_to_stop(project, process, list(CODES)[turn % 2]))
+        longest = max(longest, await told_to_stop(project, process, list(CODES)[turn % 3]))
         nothing_runs(project)
         assert sum(project.attempts().values()) == len(project.api.calls) == project.statuses()["done"]
     print(f"{times} stops in a row: the longest took {longest:.2f} s")
@@ -149,3 +149,30 @@ async def test_before_the_first_call(project):
         ran = await project.end(process)
         assert ran.code in (143, -signal.SIGTERM)
     assert (await project.run("run", "-n", "5")).code == 0
+
+
+async def test_nohup_is_obeyed(project):
+    """A run whose SIGHUP is ignored by whoever started it goes on when the terminal hangs up."""
+    project.before = ["nohup"]
+    project.write(some_rows(60))
+    project.api.latency = 0.05
+    process = await running(project, 10)
+    process.send_signal(signal.SIGHUP)
+    assert (await project.end(process)).code == 0
+    ended_once(project, 60)
+
+
+async def test_a_pipe_that_stays_open_holds_nothing_up(project):
+    """A run that reads a pipe which nobody closes ends on Ctrl+C all the same, with what it has read exported."""
+    project.write([])
+    project.replace('path = "in.csv"', 'path = "-"\nformat = "csv"')
+    process = await project.start("run", stdin=asyncio.subprocess.PIPE)
+    process.stdin.write(
+        b"id,text,note\n" + b"".join(b"k%d,sentence number %d is good,n\n" % (n, n) for n in range(500))
+    )
+    await asyncio.wait_for(project.api.wait_for_calls(60), 10)
+    process.send_signal(signal.SIGINT)
+    err = asyncio.create_task(process.stderr.read())
+    assert await asyncio.wait_for(process.wait(), 5) == 130
+    assert b"Go on with: rowcall run" in await err
+    assert sum(1 for row in project.exported() if row["label"]) == project.statuses()["done"]

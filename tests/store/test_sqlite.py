@@ -28,6 +28,7 @@ from rowcall.store.base import Enqueued, Left, Selection
 from rowcall.store.sqlite import SQLiteReader, SQLiteStore
 from rowcall.store.sqlite.clock import due, seconds, stamp
 from rowcall.store.sqlite.file import VERSION
+from rowcall.store.sqlite.locks import HOST
 
 
 @pytest.fixture
@@ -433,6 +434,20 @@ async def test_a_held_turn_names_the_holder(store, open_store, path):
         waiting = asyncio.create_task(store.begin_session())
         holder.stdin.close()
         assert await waiting == 1
+
+
+async def test_a_long_wait_is_told_of_once(open_store, path, monkeypatch):
+    """Who waits for longer than a moment hears once who has the file, and goes on waiting."""
+    monkeypatch.setattr("rowcall.store.sqlite.store._UNSAID_FOR", 0.3)
+    said = []
+    store = await open_store(waits=said.append)
+    with _turn_held_elsewhere(path) as holder:
+        waiting = asyncio.create_task(store.begin_session())
+        await asyncio.wait([waiting], timeout=1.5)
+        assert not waiting.done()
+        assert said == [f"{path}-turn: the store is held by process {holder.pid} on {HOST}"]
+        holder.stdin.close()
+        await waiting
 
 
 async def test_a_shell_with_a_write_lock_is_waited_for(desk, shell):

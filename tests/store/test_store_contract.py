@@ -674,6 +674,21 @@ async def test_poison(desk):
     assert (await desk.one()).crashes == 0
 
 
+async def test_left_among_rows(desk):
+    """What is left of a few rows is told by those rows alone, however they ended."""
+    await desk.bring("a", "b", "c")
+    a, b = await desk.claim(2)
+    rows = [a.row, b.row]
+    assert await desk.store.left("k", desk.pass_, only=rows) == Left(True, None)
+    await desk.done(a)
+    await desk.retry(b, wait=5.0)
+    assert (await desk.store.left("k", desk.pass_, only=rows)).due_in == pytest.approx(5.0, abs=0.01)
+    assert (await desk.store.left("k", desk.pass_, only=[a.row])).nothing
+    await desk.store.cancel("k", Selection(("b",)))
+    assert (await desk.store.left("k", desk.pass_, only=rows)).nothing
+    assert await desk.store.left("k", desk.pass_) == Left(False, 0.0)
+
+
 async def test_suspects_run_alone(desk):
     """A record whose process died three times is claimed last, with nothing beside it."""
     await desk.bring("suspect", "b", "c")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import threading
+from contextlib import suppress
 from importlib import import_module
 from typing import NoReturn
 
@@ -15,6 +18,7 @@ VERBS = {
     "init": ("rowcall.cli.begin:init", "Write a config to start from."),
     "check": ("rowcall.cli.check:check", "All that can be found wrong beforehand; nothing is sent."),
     "run": ("rowcall.cli.run:run", "Start, or go on: call the API for every record that is not done."),
+    "batch": ("rowcall.cli.batch:batch", "An OpenAI batch file against any endpoint; no config needed."),
     "status": ("rowcall.cli.look:status", "How a batch job stands, from any terminal."),
     "errors": ("rowcall.cli.look:errors", "Failures by reason, with what to do about them."),
     "show": ("rowcall.cli.look:show", "One record: its input, its request, every try, its answer."),
@@ -58,21 +62,40 @@ def cli() -> None:
 
 
 def main() -> NoReturn:
-    """Run the command and leave with its exit code; no traceback reaches a user."""
+    """Run the verb of the command line and end the process with its exit code; no traceback reaches a user."""
+    _leave(run_verb())
+
+
+def run_verb() -> int:
+    """Run the verb that the command line names; returns the exit code."""
     try:
-        sys.exit(cli(standalone_mode=False) or Exit.DONE)
+        return cli(standalone_mode=False) or Exit.DONE
     except click.ClickException as error:
         error.show()
-        sys.exit(Exit.USAGE)
+        return Exit.USAGE
     except click.Abort:
-        sys.exit(Exit.INTERRUPTED)
+        return Exit.INTERRUPTED
     except RowcallError as error:
         click.echo(f"rowcall: {error}", err=True)
-        sys.exit(error.exit_code)
+        return error.exit_code
     except BrokenPipeError:
         sys.stdout = None  # the reader of our output has gone; nothing is left to say
-        sys.exit(Exit.DONE)
+        return Exit.DONE
     except Exception as error:  # noqa: BLE001  the last resort: a bug in rowcall
         from rowcall.cli.bug import confess
 
-        sys.exit(confess(error))
+        return confess(error)
+
+
+def _leave(code: int) -> NoReturn:
+    """End the process; where a daemon thread still waits, for a pipe or a name, without the interpreter's own end.
+
+    That end would close stdin, which a thread that reads it has locked.
+    """
+    if threading.active_count() > 1:
+        for stream in (sys.stdout, sys.stderr):
+            if stream:
+                with suppress(OSError):
+                    stream.flush()
+        os._exit(code)
+    sys.exit(code)

@@ -108,7 +108,7 @@ def _source(config: Config, path: KeyPath) -> str:
     flag = SETTING_FLAGS.get(".".join(map(str, path)))
     given = click.get_current_context().get_parameter_source(flag) if flag else None
     if flag and given is ParameterSource.COMMANDLINE:
-        return f"--{flag}"
+        return f"--{flag.replace('_', '-')}"
     return f"ROWCALL_{flag.upper()}" if flag and given is ParameterSource.ENVIRONMENT else config.source_of(path)
 
 

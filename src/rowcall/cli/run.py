@@ -11,9 +11,9 @@ from typing import Any
 import click
 
 from rowcall.cli.common import config_argument, overrides, print_json, setting_options
-from rowcall.cli.talk import finish_text, input_text, start_text
+from rowcall.cli.talk import Following, finish_text, input_text, start_text
 from rowcall.config import Config, load
-from rowcall.errors import Exit
+from rowcall.errors import Exit, RowcallError
 from rowcall.events import Event, InputRead
 from rowcall.job import Status
 from rowcall.pipeline import Ask, IfChanged, Options, Pipeline, Report
@@ -44,13 +44,21 @@ def run(config: Path, **flags: Any) -> int:
     The same command goes on after Ctrl+C, a crash or an outage. A record that is done is not called again unless
     what it would send has changed.
     """
-    try:
-        return asyncio.run(_run(load(config, overrides=overrides(flags)), flags))
-    except asyncio.CancelledError:
-        return Exit.INTERRUPTED
+    return carry_out(load(config, overrides=overrides(flags)), flags, Following.of(config))
 
 
-async def _run(config: Config, flags: dict[str, Any]) -> int:
+def carry_out(config: Config, flags: dict[str, Any], following: Following) -> int:
+    """Run a config to its end; ``flags`` are those of ``run``, ``following`` the commands that come after it.
+
+    Raises:
+        RowcallError: the export and the summary would both go to stdout.
+    """
+    if flags["json"] and str(flags["output"] or config.output_path) == "-":
+        raise RowcallError("the export and --json cannot both go to stdout", remedy="-o FILE, or leave out --json")
+    return asyncio.run(_run(config, flags, following))
+
+
+async def _run(config: Config, flags: dict[str, Any], following: Following) -> int:
     progress = Progress(sys.stderr, quiet=flags["quiet"], live=not flags["no_progress"])
 
     def hear(event: Event) -> None:
@@ -59,14 +67,18 @@ async def _run(config: Config, flags: dict[str, Any]) -> int:
         progress.hear(event)
 
     pipeline = Pipeline(config, emit=hear)
-    _obey_signals(pipeline, progress)
+    heard = _obey_signals(pipeline, progress)
     progress.say(start_text(config, pipeline.concurrency))
     progress.start(pipeline)
     try:
         report = await pipeline.run(_options(flags, progress))
+    except asyncio.CancelledError:
+        if not heard:
+            raise
+        return _SIGNALLED[heard[0]]
     finally:
         await progress.close()
-    progress.say(finish_text(report, config.file))
+    progress.say(finish_text(report, following))
     if flags["json"]:
         await _print_summary(config)
     return exit_code(report)
@@ -105,16 +117,25 @@ def _asker(progress: Progress) -> Ask:
     return ask
 
 
-def _obey_signals(pipeline: Pipeline, progress: Progress) -> None:
-    """First Ctrl+C drains, the second drops the calls in flight, the third whatever is done; SIGTERM likewise."""
-    loop, seen, run = asyncio.get_running_loop(), 0, asyncio.current_task()
+def _obey_signals(pipeline: Pipeline, progress: Progress) -> list[str]:
+    """First Ctrl+C drains, the second drops the calls in flight, the third leaves whatever is done; so does SIGTERM.
+
+    So does SIGHUP, unless whoever started the run (``nohup``) has it ignored. Where no call can be under way, which is
+    before the store is open and while the export is written, the first one leaves at once.
+
+    Returns:
+        The reasons that were heard, filled as they come.
+    """
+    loop, run = asyncio.get_running_loop(), asyncio.current_task()
+    heard: list[str] = []
 
     def stop(reason: str) -> None:
-        nonlocal seen
-        seen += 1
-        if seen > 2 and run:
+        heard.append(reason)
+        if run and (len(heard) > 2 or not pipeline.working):
+            progress.say("Left; nothing is lost. Go on with the same command")
             run.cancel()
-        if seen > 1:
+            return
+        if len(heard) > 1:
             pipeline.drop()
             return
         grace = short_time(pipeline.config.stop.grace)
@@ -123,6 +144,9 @@ def _obey_signals(pipeline: Pipeline, progress: Progress) -> None:
 
     loop.add_signal_handler(signal.SIGINT, stop, "interrupted")
     loop.add_signal_handler(signal.SIGTERM, stop, "terminated")
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        loop.add_signal_handler(signal.SIGHUP, stop, "hung_up")
+    return heard
 
 
 async def _print_summary(config: Config) -> None:
@@ -141,9 +165,8 @@ def exit_code(report: Report) -> Exit:
         case "limit":
             failed = report.counts.of(Status.FAILED) if not report.left else report.tally.failed
             return Exit.SOME_FAILED if failed else Exit.DONE
-        case "interrupted":
-            return Exit.INTERRUPTED
-        case "terminated":
-            return Exit.TERMINATED
-        case _:
-            return Exit.STOPPED
+        case reason:
+            return _SIGNALLED.get(reason, Exit.STOPPED)
+
+
+_SIGNALLED = {"interrupted": Exit.INTERRUPTED, "terminated": Exit.TERMINATED, "hung_up": Exit.HUNG_UP}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from rowcall.config import Config
 from rowcall.events import InputRead
 from rowcall.job import Status
 from rowcall.pipeline import Report
+from rowcall.price import NANO, usd
 from rowcall.progress import clean, short_time
 from rowcall.tally import Tally
 
@@ -39,19 +41,37 @@ def input_text(read: InputRead) -> str:
     return f"{read.total:,} records" + (f": {said}" if said else "")
 
 
-def finish_text(report: Report, config: Path) -> str:
-    """What this run did, how things stand, and the next command, with the config's path as it was written."""
+@dataclass(frozen=True, slots=True)
+class Following:
+    """The commands that may come after a run: to go on, and to see what failed."""
+
+    go_on: str
+    errors: str
+
+    @classmethod
+    def of(cls, config: Path) -> Following:
+        """Those for a config, with its path as it was written."""
+        here = config == Path("config.toml")
+        return cls(
+            "rowcall run" + ("" if here else f" {config}"), "rowcall errors" + ("" if here else f" --config {config}")
+        )
+
+
+def finish_text(report: Report, commands: Following) -> str:
+    """What this run did, how things stand, and the next command."""
     lines = [_headline(report), _counts(report)]
     if report.tally.calls:
         lines.append(_calls(report.tally, report.elapsed))
     if report.tally.usage.input or report.tally.usage.output:
         lines.append(_tokens(report.tally))
+    if report.counts.cost is not None:
+        lines.append(f"cost: {usd(report.tally.usage.cost or 0)} this run, {usd(report.counts.cost)} in all")
     if report.strays:
         lines.append(f"{report.strays:,} records are no longer in the input and were left alone")
     if report.output:
         lines.append(f"{shown(report.output)}: {report.rows:,} rows")
     text = "\n  ".join(lines)
-    following = _next(report, config)
+    following = _next(report, commands)
     return f"{text}\n{following}" if following else text
 
 
@@ -71,7 +91,7 @@ def _headline(report: Report) -> str:
             return f"{report.kind}: finished in {time}"
         case "limit":
             return f"{report.kind}: limit reached in {time}"
-        case "interrupted" | "terminated":
+        case "interrupted" | "terminated" | "hung_up":
             return f"{report.kind}: paused after {time}"
         case _:
             return f"{report.kind}: stopped after {time}: {reason}"
@@ -106,10 +126,15 @@ def _tokens(tally: Tally) -> str:
     return f"tokens: {usage.input:,} in ({usage.cached:,} cached), {usage.output:,} out ({usage.reasoning:,} reasoning)"
 
 
-def _next(report: Report, config: Path) -> str:
-    here = config == Path("config.toml")
+def _more(spent: int) -> str:
+    """About twice what was spent, in dollars."""
+    return f"{2 * spent / NANO:.2g}" if spent < NANO else f"{2 * spent / NANO:.0f}"
+
+
+def _next(report: Report, commands: Following) -> str:
     if report.left and report.ending.reason != "done":
-        return "Go on with: rowcall run" + ("" if here else f" {config}")
+        more = f" --max-cost {_more(report.counts.cost or 0)}" if report.ending.reason == "max_cost" else ""
+        return f"Go on with: {commands.go_on}{more}"
     if report.counts.of(Status.FAILED):
-        return "What failed and what to do: rowcall errors" + ("" if here else f" --config {config}")
+        return f"What failed and what to do: {commands.errors}"
     return ""

@@ -15,13 +15,12 @@ from rowcall.cli.common import config_argument, json_option, only_kind, print_js
 from rowcall.cli.sending import Marks
 from rowcall.config import Config, load
 from rowcall.errors import Exit, OutputError
-from rowcall.exports import open_export
 from rowcall.job import Record, Status
 from rowcall.parts import Parts, assemble
 from rowcall.progress import clean
-from rowcall.results import Join
 from rowcall.store.base import Entry, Reader
 from rowcall.store.sqlite import SQLiteReader
+from rowcall.writing import write_output
 
 GROUP = 500
 """Records compared at a time."""
@@ -152,9 +151,7 @@ class _Comparison:
     async def _compare_export(self, path: Path) -> None:
         with tempfile.TemporaryDirectory(prefix="rowcall-") as folder:
             fresh = Path(folder) / path.name
-            join = Join(self.reader, self.verdict.kind, self.parts.source, self.parts.keying, self.parts.columns)
-            with open_export(fresh, format=self.config.output.format) as export:
-                await join.write(export)
+            await write_output(self.config, self.parts, self.reader, fresh, format_=self.config.output.format)
             difference = await asyncio.to_thread(_difference, path, fresh)
         if difference:
             remedy = "write it anew: rowcall export"

@@ -47,6 +47,7 @@ PLACES: Mapping[str, Place] = {
     "openrouter": Place("https://openrouter.ai/api/v1", "/chat/completions", _CHAT, key="OPENROUTER_API_KEY"),
     "ollama": Place("http://localhost:11434/v1", "/chat/completions", _CHAT),
     "vllm": Place("http://localhost:8000/v1", "/chat/completions", _CHAT),
+    "openai-batch": Place(),
     "http": Place(),
     "mock": Place(None, "/chat/completions", _CHAT),
 }

@@ -31,6 +31,8 @@ def broken_rules(data: Tree) -> Iterator[Fault]:
     """Every fault that no single model can see."""
     yield from _beside_handler(data) if "handler" in data else _missing_for_preset(data)
     yield from _export_format(data)
+    yield from _batch_lines(data)
+    yield from _unknown_cost(data)
     for path in _TABLES_OF_HEADERS:
         yield from _headers(path, table_in(data, *path))
     for name, value in table_in(data, "request", "params").items():
@@ -62,7 +64,7 @@ def _beside_handler(data: Tree) -> Iterator[Fault]:
 def _missing_for_preset(data: Tree) -> Iterator[Fault]:
     api, request = table_in(data, "api"), table_in(data, "request")
     preset = api.get("preset")
-    if preset == "http" and "base_url" not in api:
+    if preset in ("http", "openai-batch") and "base_url" not in api:
         yield Fault(("api",), "api.base_url is missing", 'base_url = "https://api.example.com/v1"')
     place = PLACES.get(str(preset), Place())
     if "body" not in request:
@@ -79,6 +81,24 @@ def _missing_in_body(body: Any, place: Place) -> Iterator[Fault]:
                 yield Fault(("request", "body"), f"request.body.{name} is missing", place.sample)
 
 
+def _batch_lines(data: Tree) -> Iterator[Fault]:
+    """What an OpenAI batch file says by itself, and what only its answers have."""
+    lines, output = table_in(data, "api").get("preset") == "openai-batch", table_in(data, "output")
+    if lines and table_in(data, "input").get("format") != "openai-batch":
+        what = 'api.preset = "openai-batch" sends the lines of an OpenAI batch file'
+        yield Fault(("api", "preset"), what, '[input] format = "openai-batch"')
+    for path in _MADE_BY_HANDLER if lines else ():
+        if path[-1] in table_in(data, *path[:-1]):
+            what = f'{name_of(path)} means nothing beside preset = "openai-batch": each line says what it sends'
+            yield Fault(path, what, f"take {name_of(path)} out")
+    if output.get("format") == "openai-batch-output" and not lines:
+        what = 'output.format = "openai-batch-output" is for the lines of an OpenAI batch file'
+        yield Fault(("output", "format"), what, '[api] preset = "openai-batch", or another format')
+    if output.get("order") == "completion" and output.get("format") != "openai-batch-output":
+        what = 'output.order = "completion" is for format = "openai-batch-output"'
+        yield Fault(("output", "order"), what, 'order = "input"')
+
+
 def _export_format(data: Tree) -> Iterator[Fault]:
     output = table_in(data, "output")
     path = output.get("path")
@@ -87,6 +107,17 @@ def _export_format(data: Tree) -> Iterator[Fault]:
     if PurePath(path).suffix.lower() not in EXPORT_SUFFIXES:
         what = f"output.path {quoted(path)} does not say in which format"
         yield Fault(("output", "path"), what, f"a name that ends in {', '.join(EXPORT_SUFFIXES)}, or format = ...")
+
+
+_SAYS_COST = ("from", "input", "output", "per_call")
+
+
+def _unknown_cost(data: Tree) -> Iterator[Fault]:
+    price = table_in(data, "price")
+    if "max_cost" in table_in(data, "stop") and not any(name in price for name in _SAYS_COST):
+        what = "stop.max_cost needs to know what a call costs"
+        remedy = '[price] with input = ... and output = ... in dollars per million tokens, or from = "genai-prices"'
+        yield Fault(("stop", "max_cost"), what, remedy)
 
 
 def _headers(path: KeyPath, table: Tree) -> Iterator[Fault]:

@@ -11,9 +11,9 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from rowcall.config.references import is_reference
 from rowcall.config.secret import Secret
-from rowcall.config.units import Duration, RateLimit, Share, quoted
+from rowcall.config.units import Duration, MaxFailures, RateLimit, Share, quoted
 
-Preset = Literal["openai", "anthropic", "gemini", "openrouter", "ollama", "vllm", "http", "mock"]
+Preset = Literal["openai", "anthropic", "gemini", "openrouter", "ollama", "vllm", "openai-batch", "http", "mock"]
 Policy = Literal["stop", "skip"]
 InputFormat = Literal["csv", "tsv", "jsonl", "json", "sqlite", "openai-batch"]
 
@@ -86,11 +86,18 @@ def _key_reference(value: Any) -> Any:
     return value
 
 
+def _dollars(value: float) -> float:
+    if not 0 <= value < 1e6:
+        raise ValueError(f"must be dollars such as 0.25, not {quoted(value)}")
+    return value
+
+
 Text = Annotated[str, Field(min_length=1)]
 PositiveDuration = Annotated[Duration, Field(gt=0)]
 _FROM_LIST = Field(strict=False)  # TOML knows lists; what is frozen is a tuple
 Texts = Annotated[tuple[str, ...], _FROM_LIST]
 KeyReference = Annotated[dict[str, str] | Secret, BeforeValidator(_key_reference)]
+Dollars = Annotated[float, AfterValidator(_dollars)]
 Natural = Annotated[int, Field(ge=1)]
 Count = Annotated[int, Field(ge=0)]
 Encoding = Annotated[str, AfterValidator(_known_encoding)]
@@ -197,7 +204,8 @@ class OutputTable(Table):
     """``[output]``: the export; without a path none is written."""
 
     path: Text | None = None
-    format: Literal["csv", "jsonl"] | None = None
+    format: Literal["csv", "jsonl", "openai-batch-output"] | None = None
+    order: Literal["input", "completion"] = "input"
     columns: Annotated[dict[str, JMESPath], Field(min_length=1)] = {"result": "@"}
 
 
@@ -228,11 +236,27 @@ class RetryTable(Table):
     backoff: BackoffTable = BackoffTable()
 
 
+class PriceTable(Table):
+    """``[price]``: what calls cost, in dollars, for a million tokens or for a call; a number goes before ``from``."""
+
+    source: Literal["genai-prices", "reply"] | None = Field(default=None, alias="from")
+    model: Text | None = None
+    provider: Text | None = None
+    input: Dollars | None = None
+    output: Dollars | None = None
+    cached: Dollars | None = None
+    reasoning: Dollars | None = None
+    per_call: Dollars | None = None
+
+
 class StopTable(Table):
     """``[stop]``: when a run ends early."""
 
+    max_cost: Annotated[Dollars, Field(gt=0)] | None = None
     grace: Duration = 30.0
     first_success: PositiveDuration = 60.0
+    offline_for: PositiveDuration | None = None
+    max_failures: MaxFailures | None = None
 
 
 class StoreTable(Table):

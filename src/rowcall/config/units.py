@@ -6,7 +6,7 @@ import math
 import re
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, PlainSerializer
 
@@ -76,6 +76,43 @@ def parse_share(value: Any) -> float:
     return share
 
 
+@dataclass(frozen=True, slots=True)
+class FailureLimit:
+    """At most so many failed records: a ``count``, or a ``share`` (0 to 1) of those that ended."""
+
+    count: int | None = None
+    share: float | None = None
+
+    COUNTS_FROM: ClassVar[int] = 100
+    """Records that must have ended before a share says anything."""
+
+    def passed(self, failed: int, ended: int) -> bool:
+        """Whether so many failed of so many that ended are more than that."""
+        if self.count is not None:
+            return failed > self.count
+        return ended >= self.COUNTS_FROM and failed > (self.share or 0.0) * ended
+
+    def __str__(self) -> str:
+        return str(self.count) if self.count is not None else f"{_plain((self.share or 0.0) * 100)}%"
+
+
+def parse_failure_limit(value: Any) -> FailureLimit:
+    """A limit on failed records, from ``50`` or ``"5%"``.
+
+    Raises:
+        ValueError: anything else, with the words for the message.
+    """
+    if isinstance(value, FailureLimit):
+        return value
+    text = _text(value)
+    if re.fullmatch(r"\d{1,12}", text, re.ASCII):
+        return FailureLimit(count=int(text))
+    found = _SHARE.fullmatch(text)
+    if not found or Decimal(found[1]) > 100:
+        raise ValueError(f'must be a number such as 50 or a share such as "5%", not {quoted(value)}')
+    return FailureLimit(share=float(Decimal(found[1]) / 100))
+
+
 def quoted(value: Any) -> str:
     """A value of the config as it may stand in a message: one short line."""
     if isinstance(value, bool):
@@ -107,6 +144,9 @@ Duration = Annotated[float, BeforeValidator(parse_duration)]
 
 RateLimit = Annotated[Rate, BeforeValidator(parse_rate), PlainSerializer(str)]
 """A ``Rate``."""
+
+MaxFailures = Annotated[FailureLimit, BeforeValidator(parse_failure_limit), PlainSerializer(str)]
+"""A ``FailureLimit``."""
 
 Share = Annotated[float, BeforeValidator(parse_share)]
 """A number from 0 to 1."""

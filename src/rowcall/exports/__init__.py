@@ -12,7 +12,7 @@ from rowcall import atomic
 from rowcall.errors import OutputError
 from rowcall.exports.base import Export
 
-FormatName = Literal["csv", "tsv", "jsonl"]
+FormatName = Literal["csv", "tsv", "jsonl", "openai-batch-output"]
 
 SUFFIXES: dict[str, FormatName] = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 """What each suffix means."""
@@ -70,7 +70,7 @@ def _stdout() -> Iterator[BinaryIO]:
 
 
 def _make(chosen: FormatName, file: BinaryIO, name: str, columns: Sequence[str] | None) -> Export:
-    if chosen == "jsonl":
+    if chosen in ("jsonl", "openai-batch-output"):
         from rowcall.exports.jsonlines import JsonLinesExport
 
         return JsonLinesExport(file, name)

@@ -16,11 +16,12 @@ from typing import Any
 from rowcall.calling import Departure, Wire
 from rowcall.handlers.call import Call, Shared, SyncCall
 from rowcall.handlers.plain import NotPlain, plain
-from rowcall.handlers.threads import Threads
+from rowcall.handlers.watch import LoopWatch
 from rowcall.job import Job
 from rowcall.outcome import Classed, Failure, FailureClass, Outcome, Success
 from rowcall.providers.endpoint import Endpoint
 from rowcall.providers.failures import one_line
+from rowcall.threads import Threads
 
 Function = Callable[[dict[str, Any], Any], Any]
 """``async def f(row, call)`` or ``def f(row, call)``."""
@@ -54,21 +55,29 @@ class HandlerCaller:
         self._columns = columns
         self._endpoint = endpoint
         self._shared = Shared(endpoint, answers, wire, asyncio.Semaphore(wire.concurrency))
-        self._threads = Threads(wire.concurrency)
-        self._run = self._run_in_loop if is_async(function) else self._run_in_thread
+        self._threads = Threads(wire.concurrency, "handler")
+        self._watch = LoopWatch(function, wire.emit) if is_async(function) else None
+        self._run = self._run_in_loop if self._watch else self._run_in_thread
 
     async def call(self, job: Job, departure: Departure) -> Outcome:
         """Run the handler once."""
         started = perf_counter()
         call = Call(self._shared, job, departure)
-        outcome = await self._outcome(job, call, started)
+        outcome = replace(await self._outcome(job, call, started), usage=call.usage)
         if departure.number is None:
             departure.stay()
         return outcome
 
+    def guess(self, job: Job) -> int:
+        """One request; what it will say is the handler's own."""
+        prices = self._shared.wire.prices
+        return prices.per_call if prices else 0
+
     def close(self) -> None:
         """Let the threads end."""
         self._threads.close()
+        if self._watch:
+            self._watch.close()
 
     async def _outcome(self, job: Job, call: Call, started: float) -> Outcome:
         try:

@@ -9,6 +9,7 @@ from typing import Any
 from rowcall.errors import ConfigError, Problem
 from rowcall.providers.anthropic import ANTHROPIC
 from rowcall.providers.base import Call, Provider, Request
+from rowcall.providers.batchfile import LINES, BatchFileProvider
 from rowcall.providers.dialect import Preset
 from rowcall.providers.failures import REASONS, classify
 from rowcall.providers.gemini import GEMINI
@@ -17,6 +18,9 @@ from rowcall.providers.openai import MOCK, OLLAMA, OPENAI, OPENROUTER, VLLM
 
 __all__ = ["PRESETS", "REASONS", "Call", "HttpProvider", "Provider", "Request", "classify", "make_provider"]
 
+BATCH_FILE = "openai-batch"
+"""The preset whose records name their own URL and body."""
+
 PRESETS: Mapping[str, Preset] = {
     "openai": OPENAI,
     "anthropic": ANTHROPIC,
@@ -24,6 +28,7 @@ PRESETS: Mapping[str, Preset] = {
     "openrouter": OPENROUTER,
     "ollama": OLLAMA,
     "vllm": VLLM,
+    BATCH_FILE: LINES,
     "http": HTTP,
     "mock": MOCK,
 }
@@ -37,6 +42,8 @@ def make_provider(preset: str, **keys: Any) -> Provider:
         ConfigError: no such preset, or a key that cannot be used.
         TemplateError: a template that cannot be compiled.
     """
+    if preset == BATCH_FILE:
+        return BatchFileProvider(**keys)
     if preset not in PRESETS:
         close = difflib.get_close_matches(preset, PRESETS, n=1)
         remedy = f"Did you mean {close[0]!r}?" if close else f"There are: {', '.join(PRESETS)}."

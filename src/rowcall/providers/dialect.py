@@ -9,10 +9,12 @@ from typing import Any
 
 from rowcall.config.presets import Place
 from rowcall.outcome import Failure, Reply, Usage
+from rowcall.price import nano
 from rowcall.providers.failures import answer_failure, embedded, failure, one_line
 from rowcall.providers.reading import Extract, compile_path
 
 _MOST = 2**53
+_MOST_DOLLARS = 10**6
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +25,8 @@ class Dialect:
         input: counts that add up to all tokens that were read, cached ones too.
         output: counts that add up to all tokens that were written, reasoning too.
         cached: counts that add up to the tokens read from a cache.
-        reasoning: the count of tokens that the model thought in.
+        reasoning: counts that add up to the tokens that the model thought in.
+        cost: where the price in dollars stands.
         errors: where an error may stand inside a 2xx.
         ends: where it says how the text ended.
         meanings: the reason of the failure that an end means; an end that is not here is the model's own.
@@ -37,7 +40,8 @@ class Dialect:
     input: tuple[str, ...] = ()
     output: tuple[str, ...] = ()
     cached: tuple[str, ...] = ()
-    reasoning: str | None = None
+    reasoning: tuple[str, ...] = ()
+    cost: str | None = None
     errors: tuple[str, ...] = ()
     ends: tuple[str, ...] = ()
     meanings: Mapping[str, str] = field(default_factory=dict)
@@ -52,7 +56,8 @@ class Dialect:
             input=_sum(document, self.input),
             output=_sum(document, self.output),
             cached=_sum(document, self.cached),
-            reasoning=_count(document, self.reasoning),
+            reasoning=_sum(document, self.reasoning),
+            cost=_cost(document, self.cost),
         )
 
     def fault(self, document: Any, reply: Reply) -> Failure | None:
@@ -140,9 +145,15 @@ def _sum(document: Any, places: tuple[str, ...]) -> int:
     return sum(_count(document, place) for place in places)
 
 
-def _count(document: Any, place: str | None) -> int:
+def _count(document: Any, place: str) -> int:
     count = at(document, place)
     return count if isinstance(count, int) and 0 < count < _MOST else 0
+
+
+def _cost(document: Any, place: str | None) -> int | None:
+    dollars = at(document, place)
+    known = isinstance(dollars, int | float) and not isinstance(dollars, bool) and 0 <= dollars < _MOST_DOLLARS
+    return nano(dollars) if known else None
 
 
 def _reported(error: Any, reply: Reply) -> Failure:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Lock
 
 from rowcall import values
 from rowcall.job import Record
@@ -19,6 +21,7 @@ class Kept:
     def __init__(self, source: Source) -> None:
         self._source = source
         self._file = tempfile.TemporaryFile("w+b")  # noqa: SIM115  it lives as long as the source
+        self._lock = Lock()  # who reads again may do so while the first reading still waits for the pipe
         self._begun = False
         self.name = source.name
         self.skipped = 0
@@ -36,12 +39,23 @@ class Kept:
 
     def _first(self) -> Iterator[Record]:
         for record in self._source:
-            self._file.write(values.dumps([record.data, record.where]) + b"\n")
+            self._keep(values.dumps([record.data, record.where]) + b"\n")
             yield record
         self.skipped, self.quarantine = self._source.skipped, self._source.quarantine
 
     def _again(self) -> Iterator[Record]:
-        self._file.seek(0)
-        for line in self._file:
+        at = 0
+        while line := self._line(at):
+            at += len(line)
             data, where = values.loads(line)
             yield Record(data, where)
+
+    def _keep(self, line: bytes) -> None:
+        with self._lock:
+            self._file.seek(0, os.SEEK_END)
+            self._file.write(line)
+
+    def _line(self, at: int) -> bytes:
+        with self._lock:
+            self._file.seek(at)
+            return self._file.readline()

@@ -185,7 +185,8 @@ class Counts:
     """A kind at a glance.
 
     ``attempts`` sums charged calls; tokens count failed tries too; ``retrying`` are pending jobs that were called
-    before; ``by_http_status`` counts the last call of each job.
+    before; ``by_http_status`` counts the last call of each job; ``cost`` is in nano-dollars, None where no price was
+    ever known.
     """
 
     by_status: dict[Status, int]
@@ -195,7 +196,7 @@ class Counts:
     output_tokens: int = 0
     cached_tokens: int = 0
     reasoning_tokens: int = 0
-    cost: float | None = None
+    cost: int | None = None
     by_http_status: dict[int, int] = field(default_factory=dict)
 
     @property
@@ -220,7 +221,7 @@ class ErrorGroup:
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """A job as people see it. Times are ISO-8601 UTC text; latency is in seconds."""
+    """A job as people see it. Times are ISO-8601 UTC text, latency is in seconds, cost in nano-dollars."""
 
     row: int
     key: str
@@ -241,7 +242,7 @@ class JobRow:
     output_tokens: int | None
     cached_tokens: int | None
     reasoning_tokens: int | None
-    cost: float | None
+    cost: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +255,16 @@ class Answer:
     value: Any
     reason: str | None
     error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class LastCall:
+    """What a job's last call came to: ``at`` is ISO-8601 UTC text, ``body`` the start of a reply without an answer."""
+
+    at: str
+    status: int | None
+    request_id: str | None
+    body: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +281,7 @@ class Try:
     request_id: str | None
     latency: float | None
     body: str | None
+    cost: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,6 +315,9 @@ class Reader(Protocol):
     async def counts(self, kind: str) -> Counts:
         """A kind at a glance."""
 
+    async def spent(self, kind: str) -> int:
+        """What all calls of the kind have cost so far, in nano-dollars: those that are written."""
+
     async def errors(self, kind: str) -> list[ErrorGroup]:
         """Failed jobs by reason, most first."""
 
@@ -317,6 +332,9 @@ class Reader(Protocol):
 
     async def answers(self, kind: str, keys: Sequence[str]) -> dict[str, Answer]:
         """Jobs by key, with the current answer of the done ones. At most 1,000 keys a call."""
+
+    async def last_calls(self, kind: str, keys: Sequence[str]) -> dict[str, LastCall]:
+        """What the last calls of jobs came to, by key. At most 1,000 keys a call."""
 
     async def page(self, kind: str, *, after: int = 0, limit: int = 1000, status: Status | None = None) -> list[JobRow]:
         """Jobs in the order of their enqueueing, those after row ``after``."""
@@ -420,8 +438,8 @@ class Store(Reader, Protocol):
         They get the error ``stale lease`` and crashes + 1; after 5 crashes a job is failed, reason ``poison``.
         """
 
-    async def left(self, kind: str, pass_: int) -> Left:
-        """What a pass still has."""
+    async def left(self, kind: str, pass_: int, *, only: Sequence[int] | None = None) -> Left:
+        """What a pass still has; ``only``: among these rows."""
 
     async def retry(self, kind: str, selection: Selection) -> int:
         """Set jobs back to pending with attempts 0, claimable by any run; returns how many.

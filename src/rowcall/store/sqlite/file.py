@@ -11,6 +11,7 @@ from urllib.parse import quote
 from rowcall.errors import Corrupt, SchemaMismatch, StoreError, Unavailable
 from rowcall.store.sqlite.faults import translated
 from rowcall.store.sqlite.locks import beside
+from rowcall.store.sqlite.network import network_file_system
 
 APPLICATION_ID = 0x726F7763  # "rowc", where `file` and SQLite look for it
 MIGRATIONS: tuple[str, ...] = ("schema.sql",)
@@ -84,6 +85,11 @@ def _connect(path: Path, mode: str, patience_ms: int) -> sqlite3.Connection:
 def _require_place(path: Path) -> None:
     if not path.parent.is_dir():
         raise Unavailable(f"{path}: there is no folder {path.parent}", remedy="Make it, or change [store] path.")
+    if kind := network_file_system(path):
+        raise Unavailable(
+            f"{path}: lies on a network file system ({kind}), where SQLite's write-ahead log is not safe",
+            remedy="Name a file on a local disk as [store] path; input and output may stay where they are.",
+        )
     if path.exists() and not path.is_file():
         raise Unavailable(f"{path}: this is no file", remedy="Name a file as [store] path.")
 

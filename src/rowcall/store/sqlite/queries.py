@@ -15,6 +15,7 @@ from rowcall.store.base import (
     Counts,
     ErrorGroup,
     JobRow,
+    LastCall,
     Left,
     RequestStanding,
     RunRow,
@@ -35,10 +36,13 @@ _TOKENS = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
 _KINDS = "SELECT DISTINCT kind FROM requests ORDER BY kind"
 
 _COUNTS = """
-    SELECT status, run_after IS NOT NULL AND status = 'pending' AS retrying, http_status, count(*), sum(cost)
+    SELECT status, run_after IS NOT NULL AND status = 'pending' AS retrying, http_status, count(*)
     FROM jobs NOT INDEXED WHERE kind = ? GROUP BY 1, 2, 3
 """
-_TOTALS = "SELECT attempts, input_tokens, output_tokens, cached_tokens, reasoning_tokens FROM totals WHERE kind = ?"
+_TOTALS = """
+    SELECT attempts, input_tokens, output_tokens, cached_tokens, reasoning_tokens, cost FROM totals WHERE kind = ?
+"""
+_SPENT = "SELECT cost FROM totals WHERE kind = ?"
 
 _ERRORS = """
     SELECT coalesce(reason, ''), count(*) AS count, id, coalesce(error, ''), min(rowid)
@@ -61,7 +65,7 @@ _PAGE = (
 _PAYLOAD = "SELECT record FROM payloads WHERE job = ?"
 
 _TRIES = """
-    SELECT at, epoch, class, reason, message, charged, http_status, request_id, latency_ms / 1000, body
+    SELECT at, epoch, class, reason, message, charged, http_status, request_id, latency_ms / 1000, body, cost
     FROM tries WHERE job = ? ORDER BY epoch
 """
 
@@ -71,6 +75,13 @@ _ANSWERS = """
         WHERE job = jobs.rowid AND request = jobs.request AND input_hash = jobs.input_hash AND superseded = 0
         ORDER BY epoch DESC LIMIT 1
     ) END
+    FROM jobs WHERE kind = ? AND id IN (SELECT value FROM json_each(?))
+"""
+
+_LAST_CALLS = """
+    SELECT id, updated_at, http_status, request_id, (
+        SELECT body FROM tries WHERE job = jobs.rowid ORDER BY epoch DESC LIMIT 1
+    )
     FROM jobs WHERE kind = ? AND id IN (SELECT value FROM json_each(?))
 """
 
@@ -106,6 +117,14 @@ _NEXT_DUE = """
     ORDER BY run_after LIMIT 1
 """
 
+# A suspect waits while any other of them runs; a running one wakes whoever waits for it when it ends.
+_LEFT_AMONG = """
+    WITH among AS (SELECT status, crashes, run_after FROM jobs WHERE rowid IN (SELECT value FROM json_each(:rows))),
+        at_work AS (SELECT EXISTS (SELECT 1 FROM among WHERE status = 'running') AS any_runs),
+        due AS (SELECT run_after FROM among, at_work WHERE status = 'pending' AND (crashes < :suspect OR NOT any_runs))
+    SELECT any_runs, (SELECT count(*) FROM due WHERE run_after IS NULL), (SELECT min(run_after) FROM due) FROM at_work
+"""
+
 _CHOSEN = """
     SELECT rowid FROM jobs NOT INDEXED WHERE kind = :kind
     AND (:statuses IS NULL OR status IN (SELECT value FROM json_each(:statuses)))
@@ -136,16 +155,20 @@ def kinds(connection: sqlite3.Connection) -> list[str]:
 def counts(connection: sqlite3.Connection, kind: str) -> Counts:
     """A kind at a glance: one walk over its jobs."""
     groups = connection.execute(_COUNTS, (kind,)).fetchall()
-    costs = [cost for *_, cost in groups if cost is not None]
-    attempts, *tokens = connection.execute(_TOTALS, (kind,)).fetchone() or (0, 0, 0, 0, 0)
+    attempts, *tokens, cost = connection.execute(_TOTALS, (kind,)).fetchone() or (0, 0, 0, 0, 0, None)
     return Counts(
-        by_status=_added((Status(status), count) for status, _, _, count, _ in groups),
-        retrying=sum(count for _, retrying, _, count, _ in groups if retrying),
+        by_status=_added((Status(status), count) for status, _, _, count in groups),
+        retrying=sum(count for _, retrying, _, count in groups if retrying),
         attempts=attempts,
         **dict(zip(_TOKENS, tokens, strict=True)),
-        cost=sum(costs) if costs else None,
-        by_http_status=_added((http, count) for _, _, http, count, _ in groups if http is not None),
+        cost=cost,
+        by_http_status=_added((http, count) for _, _, http, count in groups if http is not None),
     )
+
+
+def spent(connection: sqlite3.Connection, kind: str) -> int:
+    """What the calls of a kind have cost, in nano-dollars."""
+    return _first(connection.execute(_SPENT, (kind,))) or 0
 
 
 def _added(pairs: Iterable[tuple[Name, int]]) -> dict[Name, int]:
@@ -199,6 +222,11 @@ def read_answer(row: tuple[Any, ...]) -> Answer:
     return Answer(key, Status(status), input_hash, None if value is None else values.loads(value), reason, error)
 
 
+def last_calls(connection: sqlite3.Connection, kind: str, keys: Sequence[str]) -> dict[str, LastCall]:
+    """What the last calls of jobs came to."""
+    return {key: LastCall(*rest) for key, *rest in connection.execute(_LAST_CALLS, (kind, json.dumps(list(keys))))}
+
+
 def strays(connection: sqlite3.Connection, kind: str, pass_: int) -> int:
     """Pending and failed jobs of other passes."""
     (count,) = connection.execute(_STRAYS, (kind, pass_)).fetchone()
@@ -224,8 +252,10 @@ def request_standing(connection: sqlite3.Connection, kind: str, hash_: str) -> R
     return RequestStanding(number, latest in (number, None), done.get(1, 0), done_at_all - done.get(1, 0))
 
 
-def left(connection: sqlite3.Connection, kind: str, pass_: int, now: float) -> Left:
+def left(connection: sqlite3.Connection, kind: str, pass_: int, now: float, only: Sequence[int] | None = None) -> Left:
     """What a pass still has. A suspect is not due while anything runs, since it runs alone."""
+    if only is not None:
+        return _left_among(connection, only, now)
     (running,) = connection.execute(_RUNNING, (kind, pass_)).fetchone()
     arms = [{"kind": kind, "pass": each, "crashes": SUSPECT if running else ANY_NUMBER} for each in (pass_, None)]
     if any(connection.execute(_NEVER_CALLED, arm).fetchone() for arm in arms):
@@ -233,6 +263,13 @@ def left(connection: sqlite3.Connection, kind: str, pass_: int, now: float) -> L
     waits = [_first(connection.execute(_NEXT_DUE, arm)) for arm in arms]
     ends = [seconds(wait) for wait in waits if wait is not None]
     return Left(bool(running), max(0.0, min(ends) - now) if ends else None)
+
+
+def _left_among(connection: sqlite3.Connection, rows: Sequence[int], now: float) -> Left:
+    among = {"rows": json.dumps(list(rows)), "suspect": SUSPECT}
+    running, never_called, wait = connection.execute(_LEFT_AMONG, among).fetchone()
+    due_in = max(0.0, seconds(wait) - now) if wait else None
+    return Left(bool(running), 0.0 if never_called else due_in)
 
 
 def choice(kind: str, selection: Selection) -> tuple[str, dict[str, Any]]:

@@ -17,6 +17,7 @@ from rowcall.store.base import (
     ErrorGroup,
     Flaw,
     JobRow,
+    LastCall,
     LeftBehind,
     Reader,
     RequestStanding,
@@ -76,6 +77,10 @@ class SQLiteReader(Reader):
         """A kind at a glance: one walk over its jobs, about 0.5 s for a million."""
         return await self._read(queries.counts, kind)
 
+    async def spent(self, kind: str) -> int:
+        """What all calls of the kind have cost so far, in nano-dollars."""
+        return await self._read(queries.spent, kind)
+
     async def errors(self, kind: str) -> list[ErrorGroup]:
         """Failed jobs by reason, most first."""
         return await self._read(queries.errors, kind)
@@ -99,6 +104,10 @@ class SQLiteReader(Reader):
         rows = await self._read(queries.answers, kind, keys)
         with translated(self.path):
             return {answer.key: answer for answer in map(queries.read_answer, rows)}
+
+    async def last_calls(self, kind: str, keys: Sequence[str]) -> dict[str, LastCall]:
+        """What the last calls of jobs came to, by key."""
+        return await self._read(queries.last_calls, kind, keys)
 
     async def page(self, kind: str, *, after: int = 0, limit: int = 1000, status: Status | None = None) -> list[JobRow]:
         """Jobs in the order of their enqueueing, those after row ``after``."""

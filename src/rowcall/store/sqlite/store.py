@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 
-from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_random
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_delay, wait_random
 
 from rowcall.errors import Busy, StoreError
 from rowcall.job import Job
@@ -39,12 +39,18 @@ T = TypeVar("T")
 
 _PATIENCE = 0.25
 """Seconds that one try waits for the turn, on the connection's thread; between two tries a caller can be cancelled."""
+_UNSAID_FOR = 2.0
+"""Seconds of waiting for somebody else that are not worth a word."""
 _LARGE_WAL = 64 * 2**20
 """Bytes of WAL, held up by a reader, from which the readers are waited for."""
 _SHRINK_EVERY = 5.0
 """Seconds between two tries to."""
 _CLOCK_STEP = 1.0
 """Seconds by which the clock must have gone back to be noticed."""
+
+
+def _nobody(message: str) -> None:
+    """Who is told of waits where nobody asked to be."""
 
 
 class SQLiteStore(SQLiteReader, Store):
@@ -54,13 +60,23 @@ class SQLiteStore(SQLiteReader, Store):
     asked of a ``SQLiteReader`` while a run is on.
     """
 
-    def __init__(self, path: Path, line: Line, clock: Callable[[], float], lease: float, busy_wait: float) -> None:
+    def __init__(
+        self,
+        path: Path,
+        line: Line,
+        clock: Callable[[], float],
+        lease: float,
+        busy_wait: float,
+        waits: Callable[[str], None],
+    ) -> None:
         super().__init__(path, line, clock)
         self._turn = Turn(path)
+        self._waits = waits
         self._retrying = AsyncRetrying(
             retry=retry_if_exception_type(Busy),
             stop=stop_after_delay(busy_wait),
             wait=wait_random(0.0, 0.02),
+            before_sleep=self._say_so,
             reraise=True,
         )
         self._latest = clock()
@@ -78,6 +94,7 @@ class SQLiteStore(SQLiteReader, Store):
         lease: float = 60.0,
         clock: Callable[[], float] = time.time,
         busy_wait: float = 30.0,
+        waits: Callable[[str], None] = _nobody,
     ) -> Self:
         """Open a store, or make one; its folder must be there.
 
@@ -87,6 +104,7 @@ class SQLiteStore(SQLiteReader, Store):
             lease: seconds of silence after which another session is dead.
             clock: seconds since 1970.
             busy_wait: seconds to wait for another process before ``Busy`` is raised.
+            waits: told who is in the way, once in each wait that lasts for 2 s.
 
         Raises:
             Unavailable: no such folder, or not a file.
@@ -97,7 +115,7 @@ class SQLiteStore(SQLiteReader, Store):
         """
         line = await Line.open(partial(connect_writing, path))
         try:
-            store = cls(path, line, clock, lease, busy_wait)
+            store = cls(path, line, clock, lease, busy_wait, waits)
             await store._patiently(store._prepare, durability)
         except BaseException:
             await line.close()
@@ -216,9 +234,9 @@ class SQLiteStore(SQLiteReader, Store):
         self._watch.forget(silent)
         return count
 
-    async def left(self, kind: str, pass_: int) -> Left:
-        """What a pass still has."""
-        return await self._read(queries.left, kind, pass_, self._clock())
+    async def left(self, kind: str, pass_: int, *, only: Sequence[int] | None = None) -> Left:
+        """What a pass still has; ``only``: among these rows."""
+        return await self._read(queries.left, kind, pass_, self._clock(), only)
 
     async def retry(self, kind: str, selection: Selection) -> int:
         """Set jobs back to pending with attempts 0, claimable by any run; returns how many."""
@@ -252,6 +270,12 @@ class SQLiteStore(SQLiteReader, Store):
     ) -> T:
         """Run a step on the connection's thread, again and again while somebody else is in the way."""
         return await self._retrying.copy()(self._line.run, step, *args, **kwargs)
+
+    def _say_so(self, state: RetryCallState) -> None:
+        """Tell of a wait when it gets long."""
+        waited, pause = state.seconds_since_start or 0.0, _PATIENCE
+        if waited - pause < _UNSAID_FOR <= waited and state.outcome and (busy := state.outcome.exception()):
+            self._waits(str(busy.args[0]))
 
     def _transact(
         self, connection: sqlite3.Connection, work: Callable[[sqlite3.Connection, float], T], *, checkpoint: bool

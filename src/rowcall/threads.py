@@ -1,4 +1,4 @@
-"""Threads for handlers that are plain functions: one that is blocked holds neither the loop nor the exit."""
+"""Threads for what may block, such as a plain handler or a pipe: it holds neither the event loop nor the exit."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ _Task = Callable[[], None]
 
 
 class Threads:
-    """Daemon threads, started as they are needed, at most so many. To be used from one event loop."""
+    """Daemon threads, started as they are needed, at most so many, named after their ``duty``; for one event loop."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, duty: str) -> None:
         self._most = most
+        self._duty = duty
         self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
         self._started = 0
         self._busy = 0
@@ -49,7 +50,7 @@ class Threads:
         self._tasks.put(task)
         if self._busy > self._started and self._started < self._most:
             self._started += 1
-            Thread(target=_work_off, args=(self._tasks,), daemon=True, name=f"handler {self._started}").start()
+            Thread(target=_work_off, args=(self._tasks,), daemon=True, name=f"{self._duty} {self._started}").start()
 
     def _end(self, ended: asyncio.Future[Any], outcome: tuple[Any, BaseException | None]) -> None:
         self._busy -= 1
