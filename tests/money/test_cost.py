@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from pathlib import Path
 
 import pytest
 from project import some_rows
@@ -12,7 +13,7 @@ from till import PRICES, completion, cost, tokens
 
 import rowcall
 from rowcall.cli.run import exit_code
-from rowcall.cli.talk import finish_text
+from rowcall.cli.talk import Following, finish_text
 from rowcall.errors import ConfigError
 from rowcall.price import nano
 from rowcall.store.sqlite import SQLiteReader
@@ -116,9 +117,7 @@ async def test_max_cost_stops_the_run(project, till, concurrency):
     assert set(project.statuses()) == {"done", "pending"}
     assert sum(project.attempts().values()) == len(till.calls)
     assert "max_cost = $0.0060000" in report.ending.message
-    assert "rowcall run --max-cost 0.01" in finish_text(report, project.folder / "config.toml").replace(
-        f" {project.folder / 'config.toml'}", ""
-    )
+    assert "rowcall run --max-cost 0.01" in finish_text(report, Following.of(Path("config.toml")))
     calls = len(till.calls)
     again = await project.go(stop__max_cost=0.006)
     assert again.ending.reason == "max_cost"

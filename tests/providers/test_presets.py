@@ -14,7 +14,7 @@ from rowcall.config.presets import PLACES
 from rowcall.config.tables import Preset
 from rowcall.errors import ConfigError
 from rowcall.outcome import Failure, FailureClass, Reply, Success, Usage
-from rowcall.providers import PRESETS, Call, make_provider
+from rowcall.providers import BATCH_FILE, PRESETS, Call, make_provider
 from rowcall.providers.endpoint import Endpoint
 
 ROW = {"text": "hi", "model": "m 2"}
@@ -47,8 +47,8 @@ def made(name, **keys):
 
 def test_every_preset_of_the_config_has_its_place_and_its_meaning():
     """What a config may name is what there is."""
-    assert set(get_args(Preset)) == set(PLACES) == set(PRESETS)
-    assert all(PRESETS[name].place is place for name, place in PLACES.items())
+    assert set(get_args(Preset)) == set(PLACES) == {*PRESETS, BATCH_FILE}
+    assert all(preset.place is PLACES[name] for name, preset in PRESETS.items())
 
 
 @pytest.mark.parametrize("name", ASKED)

@@ -50,7 +50,7 @@ def setting_options(verb: F) -> F:
 
 def overrides(flags: dict[str, Any]) -> dict[str, Any]:
     """The settings that flags were given for, as ``config.load`` takes them."""
-    named = {setting: flags[flag] for setting, flag in SETTING_FLAGS.items()}
+    named = {setting: flags.get(flag) for setting, flag in SETTING_FLAGS.items()}
     return {setting: value for setting, value in named.items() if value is not None}
 
 

@@ -47,8 +47,8 @@ PLACES: Mapping[str, Place] = {
     "openrouter": Place("https://openrouter.ai/api/v1", "/chat/completions", _CHAT, key="OPENROUTER_API_KEY"),
     "ollama": Place("http://localhost:11434/v1", "/chat/completions", _CHAT),
     "vllm": Place("http://localhost:8000/v1", "/chat/completions", _CHAT),
-    "openai-batch": Place(),
     "http": Place(),
     "mock": Place(None, "/chat/completions", _CHAT),
+    "openai-batch": Place(key="OPENAI_API_KEY"),
 }
 """By the name of the preset."""

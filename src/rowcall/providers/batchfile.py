@@ -18,10 +18,10 @@ from rowcall.providers.base import Call
 from rowcall.providers.building import parse_base_url
 from rowcall.providers.dialect import Form, Preset
 from rowcall.providers.http import HttpProvider
-from rowcall.providers.openai import SPOKEN
+from rowcall.providers.openai import ANY_KIND
 from rowcall.templates import union
 
-LINES = Preset(PLACES["openai-batch"], forms={"": Form(dialect=SPOKEN, needs_body=False)})
+LINES = Preset(PLACES["openai-batch"], forms={"": Form(dialect=ANY_KIND, needs_body=False)})
 _SENT = frozenset({"url", "body"})
 
 

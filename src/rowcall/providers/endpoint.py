@@ -11,7 +11,7 @@ from rowcall.config import Secret
 from rowcall.providers.building import Header, HeadersPart, parse_base_url, secrets_in, target_of
 from rowcall.providers.dialect import PLAIN, Dialect, Preset
 from rowcall.providers.http import HTTP
-from rowcall.providers.openai import SPOKEN
+from rowcall.providers.openai import ANY_KIND
 
 
 class Endpoint:
@@ -78,7 +78,7 @@ class Endpoint:
     def dialect_at(self, path: str) -> Dialect:
         """What the documents of a path mean; where nobody knows, the names that most APIs have taken over."""
         form = self._preset.form_at(path)
-        return SPOKEN if form is PLAIN else form.dialect
+        return ANY_KIND if form is PLAIN else form.dialect
 
     def blotted(self, text: bytes) -> bytes:
         """A text of somebody else without the secrets that were sent."""

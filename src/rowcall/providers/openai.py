@@ -47,12 +47,13 @@ RESPONSES = Form(
     ),
 )
 
+_EITHER = (CHAT.dialect, RESPONSES.dialect)
 EMBEDDINGS = Form(
     extract="data[0].embedding",
     dialect=Dialect(input=("usage.prompt_tokens",), errors=("error",)),
 )
 
-SPOKEN = Dialect(
+ANY_KIND = Dialect(
     input=(*CHAT.dialect.input, *RESPONSES.dialect.input),
     output=(*CHAT.dialect.output, *RESPONSES.dialect.output),
     cached=(*CHAT.dialect.cached, *RESPONSES.dialect.cached),
