@@ -31,7 +31,7 @@ from rowcall.sources import open_source
 from rowcall.sources.base import Source
 from rowcall.sources.kept import Kept
 from rowcall.store.sqlite import SQLiteReader, SQLiteStore
-from rowcall.templates import Tree, check_columns, compile_key, request_hash, union
+from rowcall.templates import FilePrints, Tree, check_columns, compile_key, request_hash, union
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,7 @@ class Calls:
     columns: frozenset[str] | None
     trees: tuple[Tree, ...]
     make_caller: Callable[[Wire], Caller]
+    files: FilePrints | None = None
 
 
 def call_key(request_hash: str, key: str, input_hash: str) -> str:
@@ -92,7 +93,8 @@ def fit_together(config: Config, source: Source, calls: Calls) -> Parts:
     check_handler_columns(config, available)
     columns = make_columns(config.output.columns)
     hashed = request_hash(config.fingerprint())
-    return Parts(source, calls.make_caller, Keying(key, calls.columns), columns, hashed, make_prices(config))
+    keying = Keying(key, calls.columns, calls.files)
+    return Parts(source, calls.make_caller, keying, columns, hashed, make_prices(config))
 
 
 def check_handler_columns(config: Config, available: Sequence[str] | None) -> None:
@@ -114,7 +116,7 @@ def calls_of(config: Config, base_url: str | None = None) -> Calls:
     table = config.handler
     if table is None:
         provider = provider_of(config, base_url)
-        return Calls(provider.columns, provider.trees, lambda wire: RequestCaller(provider, wire))
+        return Calls(provider.columns, provider.trees, lambda wire: RequestCaller(provider, wire), provider.files)
     function = load_function(table.path, folder=config.folder, where=config.where(("handler", "path")))
     return handler_calls(config, function, base_url)
 
@@ -196,6 +198,8 @@ def provider_of(config: Config, base_url: str | None = None) -> Provider:
         assertions=response.assertions,
         longer=response.on_truncated and response.on_truncated.max_tokens,
         answer=response.answer,
+        folder=config.folder,
+        max_attachment=request.max_attachment,
     )
 
 

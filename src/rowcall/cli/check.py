@@ -135,7 +135,7 @@ async def _call(config: Config, key: str, data: dict[str, Any]) -> Outcome:
             base_url = (await stack.enter_async_context(make_mock(config))).url
         calls = await asyncio.to_thread(lambda: calls_of(config.resolve(), base_url))
         client = await stack.enter_async_context(make_client(config, 1))
-        hashed = input_hash(data, calls.columns)
+        hashed = input_hash(data, calls.columns, calls.files)
         number = call_key(request_hash(config.fingerprint()), key, hashed)
         wire = Wire(client, Rate(), 1, lambda job: number, lambda event: None)
         caller = calls.make_caller(wire)

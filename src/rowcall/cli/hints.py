@@ -8,6 +8,7 @@ _RETRY = "fix what is wrong with these records, or try again with: rowcall retry
 
 HINTS = {
     "template_error": "a column that [request] uses is missing or of another kind in these records",
+    "attachment": "put the file there, make it smaller or raise [request] max_attachment, then rowcall retry {reason}",
     "context_length": "longer than the model takes: shorten it, or choose a larger model, then rowcall retry {reason}",
     "truncated": "raise the limit in [request.body] or set [response] on_truncated, then rowcall retry {reason}",
     "filtered": "the API's content filter refused; [response.retry] filtered = 1 asks once more",

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from rowcall.config.references import is_reference
 from rowcall.config.secret import Secret
-from rowcall.config.units import Duration, MaxFailures, RateLimit, Share, quoted
+from rowcall.config.units import Duration, MaxFailures, RateLimit, Share, Size, quoted
 
 Preset = Literal["openai", "anthropic", "gemini", "openrouter", "ollama", "vllm", "openai-batch", "http", "mock"]
 Policy = Literal["stop", "skip"]
@@ -155,6 +155,7 @@ class RequestTable(Table):
     params: dict[str, Any] = {}
     headers: dict[str, Any] = {}
     body: Any = None
+    max_attachment: Size = 20_000_000
 
 
 class AnswerRetryTable(Table):

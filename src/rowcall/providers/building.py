@@ -11,6 +11,7 @@ import httpx
 from rowcall import values
 from rowcall.config import Secret
 from rowcall.errors import ConfigError, Problem, TemplateError
+from rowcall.providers.attachments import Attachments
 from rowcall.templates import Tree, compile_tree, text_of
 
 Header = tuple[bytes, bytes]
@@ -160,23 +161,30 @@ class BodyPart:
         body: templates.
         typed: the headers have a Content-Type.
         limits: where a body may limit the tokens of its answer.
+        attachments: where its files are; those that the body names are found in it afterwards.
     """
 
-    def __init__(self, body: Any, *, typed: bool, limits: Sequence[str] = ()) -> None:
-        self._tree = compile_tree(body, where="request.body")
+    def __init__(self, body: Any, *, typed: bool, limits: Sequence[str] = (), attachments: Attachments) -> None:
+        self._attachments = attachments
+        self._tree = compile_tree(attachments.taken_from(body, "request.body"), where="request.body")
         self._typed = typed
         self._limits = limits
         self._secret = _holds_secret(body)
-        self.trees = (self._tree,)
+        self.trees = (self._tree, *(one.path for one in attachments.found))
 
-    def build(self, row: Mapping[str, Any], limit: int | None = None) -> tuple[list[Header], bytes | None]:
+    def build(
+        self, row: Mapping[str, Any], limit: int | None = None, *, bare: bool = False
+    ) -> tuple[list[Header], bytes | None]:
         """The body for one record, and its Content-Type unless the headers have one.
 
         Args:
             row: the record.
             limit: tokens that the answer may have, in the place of what the body says.
+            bare: no attached file is read.
         """
         body = self._tree.render(row)
+        if self._attachments.found:
+            body = self._attachments.filled(body, row, bare=bare)
         if limit is not None:
             body = with_limit(body, self._limits, limit)
         if self._secret:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -13,12 +14,13 @@ from rowcall.config import Secret
 from rowcall.config.presets import PLACES
 from rowcall.errors import ConfigError, Problem
 from rowcall.outcome import Failure, Outcome, Reply, Success, Usage
+from rowcall.providers.attachments import LARGEST, Attachments
 from rowcall.providers.base import Call
 from rowcall.providers.building import BodyPart, HeadersPart, URLPart, parse_base_url, secrets_in, target_of, with_model
 from rowcall.providers.dialect import PLAIN, Preset
 from rowcall.providers.failures import answer_failure, classify, html_failure, is_html, kept, request_id
 from rowcall.providers.reading import Unacceptable, make_reading
-from rowcall.templates import Tree, union
+from rowcall.templates import FilePrints, Tree, union
 
 _WITH_TEXT = frozenset({"truncated", "filtered", "not_json", "schema"})
 _KEPT_OF_ANSWER = 20_000
@@ -51,6 +53,8 @@ class HttpProvider:
         assertions: JMESPath that must hold for the document of a reply.
         longer: tokens that the answer may have in a call that asks for a longer one.
         answer: statuses that are answers.
+        folder: where the paths of attached files begin; None: here.
+        max_attachment: bytes of one attached file.
 
     Raises:
         ConfigError: a value that cannot be used.
@@ -75,6 +79,8 @@ class HttpProvider:
         assertions: Iterable[str] = (),
         longer: int | None = None,
         answer: Iterable[str | int] = (),
+        folder: Path | None = None,
+        max_attachment: int = LARGEST,
     ) -> None:
         base = parse_base_url(_required(base_url or preset.place.base_url, "api.base_url"))
         form = preset.form_at(path)
@@ -86,7 +92,10 @@ class HttpProvider:
         tables = {"preset": preset.headers, "api.headers": headers or {}, "request.headers": request_headers or {}}
         self._headers = HeadersPart(tables, api_key, preset.key_header)
         limits = form.dialect.limits
-        self._body = BodyPart(body, typed="content-type" in self._headers.names, limits=limits)
+        attachments = Attachments(folder or Path(), max_attachment)
+        typed = "content-type" in self._headers.names
+        self._body = BodyPart(body, typed=typed, limits=limits, attachments=attachments)
+        self.files: FilePrints | None = attachments.prints if attachments.found else None
         self._longer = None if longer is None else _fit_limit(longer, limits)
         self._reading = make_reading(extract or form.extract, parse, schema, assertions)
         self._dialect = form.dialect
@@ -103,10 +112,10 @@ class HttpProvider:
         """The request for one record.
 
         Raises:
-            TemplateError: a template cannot be rendered for this record.
+            TemplateError: a template cannot be rendered for this record, or a file not attached.
         """
         headers = self._headers.build(data, {"key": call.key})
-        typed, content = self._body.build(data, self._longer if call.longer else None)
+        typed, content = self._body.build(data, self._longer if call.longer else None, bare=call.bare)
         return httpx.Request(self._method, self._url.build(data), headers=headers + typed, content=content)
 
     def read(self, reply: Reply) -> Outcome:
