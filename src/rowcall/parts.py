@@ -32,7 +32,7 @@ from rowcall.sources.base import Source
 from rowcall.sources.kept import Kept
 from rowcall.sources.storefile import StoreSource
 from rowcall.store.sqlite import SQLiteReader, SQLiteStore
-from rowcall.templates import Tree, check_columns, compile_key, request_hash, union
+from rowcall.templates import FilePrints, Tree, check_columns, compile_key, request_hash, union
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,12 @@ class Parts:
     prices: Prices | None = None
 
     def call_key(self, job: Job) -> str:
-        """The key of a job's call: the same over tries, restarts and processes, another for another request."""
-        return call_key(self.request_hash, job.key, job.input_hash)
+        """The key of a job's call: the same over tries, restarts and processes, another for another request.
+
+        After a rejected answer it is another one too: who keeps answers by their key would give the same again.
+        """
+        key = call_key(self.request_hash, job.key, job.input_hash)
+        return f"{key}-{len(job.rejected)}" if job.rejected else key
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,7 @@ class Calls:
     columns: frozenset[str] | None
     trees: tuple[Tree, ...]
     make_caller: Callable[[Wire], Caller]
+    files: FilePrints | None = None
 
 
 def call_key(request_hash: str, key: str, input_hash: str) -> str:
@@ -90,7 +95,7 @@ def fit_together(config: Config, source: Source, calls: Calls) -> Parts:
     check_handler_columns(config, available)
     columns = make_columns(config.output.columns)
     hashed = request_hash(config.fingerprint())
-    keying = Keying(key, calls.columns)
+    keying = Keying(key, calls.columns, calls.files)
     return Parts(source, calls.make_caller, keying, columns, hashed, make_network(config), make_prices(config))
 
 
@@ -113,7 +118,7 @@ def calls_of(config: Config, base_url: str | None = None) -> Calls:
     table = config.handler
     if table is None:
         provider = provider_of(config, base_url)
-        return Calls(provider.columns, provider.trees, lambda wire: RequestCaller(provider, wire))
+        return Calls(provider.columns, provider.trees, lambda wire: RequestCaller(provider, wire), provider.files)
     function = load_function(table.path, folder=config.folder, where=config.where(("handler", "path")))
     return handler_calls(config, function, base_url)
 
@@ -203,7 +208,11 @@ def provider_of(config: Config, base_url: str | None = None) -> Provider:
         extract=response.extract,
         parse=response.parse,
         schema=response.json_schema,
+        assertions=response.assertions,
+        longer=response.on_truncated and response.on_truncated.max_tokens,
         answer=response.answer,
+        folder=config.folder,
+        max_attachment=request.max_attachment,
     )
 
 

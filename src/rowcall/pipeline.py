@@ -399,7 +399,7 @@ class Pipeline:
         config, store, run = self.config, begun.store, begun.run
         gate = Gate(probe_waits=self._timing.probe_waits, alone_for=self._timing.alone_for)
         backoff = config.retry.backoff
-        policy = RetryPolicy(config.retry.attempts, backoff.first, backoff.max, config.response.retries)
+        policy = RetryPolicy(config.retry.attempts, backoff.first, backoff.max, config.response.budgets)
         judge = Judge(gate, policy, request_known=begun.known)
         asked = config.pace.requests
         rate = Rate(Limit(asked.count, asked.per) if asked else None)

@@ -45,7 +45,7 @@ async def outcomes(config: Config, samples: Iterable[Sample]) -> AsyncIterator[O
         stack.callback(caller.close)
         for key, data in samples:
             yield await _call(
-                caller, wire.rate, Job(0, key, 0, 0, 0, 0, True, 0, input_hash(data, calls.columns), data)
+                caller, wire.rate, Job(0, key, 0, 0, 0, (), True, 0, input_hash(data, calls.columns, calls.files), data)
             )
 
 

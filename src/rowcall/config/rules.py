@@ -50,7 +50,10 @@ def table_in(data: Tree, *path: str) -> Tree:
     return data
 
 
-_MADE_BY_HANDLER = (("request",), ("response", "extract"), ("response", "parse"), ("response", "schema"))
+_MADE_BY_HANDLER = (
+    ("request",),
+    *(("response", key) for key in ("extract", "parse", "schema", "assert", "on_truncated")),
+)
 
 
 def _beside_handler(data: Tree) -> Iterator[Fault]:
