@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from rowcall.calling import Caller, RequestCaller, Wire
-from rowcall.client import Client
 from rowcall.config import Config, Secret
 from rowcall.errors import ConfigError, OutputError, Problem, RowcallError
 from rowcall.exports import FormatName, check_export, open_export
@@ -19,6 +18,7 @@ from rowcall.exports.base import Export
 from rowcall.handlers import Function, HandlerCaller, load_function
 from rowcall.job import Job
 from rowcall.mock import Faults, MockAPI
+from rowcall.network import Network, make_network
 from rowcall.price import Prices, nano
 from rowcall.pricelist import Unlisted, listed
 from rowcall.producer import Keying
@@ -31,8 +31,9 @@ from rowcall.results import Columns
 from rowcall.sources import open_source
 from rowcall.sources.base import Source
 from rowcall.sources.kept import Kept
+from rowcall.sources.storefile import StoreSource
 from rowcall.store.sqlite import SQLiteReader, SQLiteStore
-from rowcall.templates import Tree, check_columns, compile_key, request_hash, union
+from rowcall.templates import FilePrints, Tree, check_columns, compile_key, request_hash, union
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +49,16 @@ class Parts:
     columns: Columns
     request_hash: str
     target: str
+    network: Network
     prices: Prices | None = None
 
     def call_key(self, job: Job) -> str:
-        """The key of a job's call: the same over tries, restarts and processes, another for another request."""
-        return call_key(self.request_hash, job.key, job.input_hash)
+        """The key of a job's call: the same over tries, restarts and processes, another for another request.
+
+        After a rejected answer it is another one too: who keeps answers by their key would give the same again.
+        """
+        key = call_key(self.request_hash, job.key, job.input_hash)
+        return f"{key}-{len(job.rejected)}" if job.rejected else key
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +69,7 @@ class Calls:
     trees: tuple[Tree, ...]
     make_caller: Callable[[Wire], Caller]
     target: str
+    files: FilePrints | None = None
 
 
 def call_key(request_hash: str, key: str, input_hash: str) -> str:
@@ -93,9 +100,9 @@ def fit_together(config: Config, source: Source, calls: Calls) -> Parts:
     check_columns([*calls.trees, *([key.tree] if key.tree else [])], available)
     check_handler_columns(config, available)
     columns = make_columns(config.output.columns)
-    keying, hashed = Keying(key, calls.columns), request_hash(config.fingerprint())
-    target, prices = _target(config, calls), make_prices(config)
-    return Parts(source, calls.make_caller, keying, columns, hashed, target, prices)
+    keying, hashed = Keying(key, calls.columns, calls.files), request_hash(config.fingerprint())
+    target, network, prices = _target(config, calls), make_network(config), make_prices(config)
+    return Parts(source, calls.make_caller, keying, columns, hashed, target, network, prices)
 
 
 def _target(config: Config, calls: Calls) -> str:
@@ -122,7 +129,8 @@ def calls_of(config: Config, base_url: str | None = None) -> Calls:
     table = config.handler
     if table is None:
         provider = provider_of(config, base_url)
-        return Calls(provider.columns, provider.trees, lambda wire: RequestCaller(provider, wire), provider.target)
+        make_caller = partial(RequestCaller, provider)
+        return Calls(provider.columns, provider.trees, make_caller, provider.target, provider.files)
     function = load_function(table.path, folder=config.folder, where=config.where(("handler", "path")))
     return handler_calls(config, function, base_url)
 
@@ -165,6 +173,9 @@ def _column(name: str, path: str) -> Callable[[Any], Any]:
 def source_of(config: Config) -> Source:
     """Where the records come from; nothing is read yet."""
     table = config.input
+    if table.store:
+        _check_other_job(config)
+        return StoreSource(config.input_path, table.store, table.kind, table.result or "result")
     source = open_source(
         config.input_path,
         name=table.path,
@@ -176,6 +187,14 @@ def source_of(config: Config) -> Source:
         on_bad=table.on_bad,
     )
     return source if source.rereadable else Kept(source)
+
+
+def _check_other_job(config: Config) -> None:
+    """See that a job does not read its own results."""
+    if config.input_path.resolve() == config.store_path.resolve() and config.input.kind in (None, config.name):
+        what = "input.store is the store of this job itself"
+        remedy = "kind names the other job in it, or [store] path another file for this one"
+        raise ConfigError(Problem(config.where(("input", "store")), what, remedy))
 
 
 def provider_of(config: Config, base_url: str | None = None) -> Provider:
@@ -202,7 +221,11 @@ def provider_of(config: Config, base_url: str | None = None) -> Provider:
         extract=response.extract,
         parse=response.parse,
         schema=response.json_schema,
+        assertions=response.assertions,
+        longer=response.on_truncated and response.on_truncated.max_tokens,
         answer=response.answer,
+        folder=config.folder,
+        max_attachment=request.max_attachment,
     )
 
 
@@ -212,11 +235,6 @@ def _base_url(config: Config, base_url: str | None) -> str | None:
 
 _NOWHERE = "http://mock.invalid/v1"
 """Stands for the mock API where nothing is sent."""
-
-
-def make_client(config: Config, concurrency: int) -> Client:
-    """The wire, with a slot for every call in flight."""
-    return Client(concurrency=concurrency, timeout=config.api.timeout, connect_timeout=config.api.connect_timeout)
 
 
 def make_prices(config: Config) -> Prices | None:

@@ -28,6 +28,7 @@ VERBS = {
     "rollback": ("rowcall.cli.change:rollback", "Let the answers of a batch no longer count."),
     "set": ("rowcall.cli.steer:set_", "Steer live runs: concurrency, limits, max_cost, pause."),
     "export": ("rowcall.cli.files:export", "Write the input with its answers."),
+    "import": ("rowcall.cli.files:import_", "Take in answers that a provider's batch API made."),
     "verify": ("rowcall.cli.verify:verify", "Whether input, store and export belong together."),
     "backup": ("rowcall.cli.keep:backup", "A snapshot of the store, also during a run."),
     "prune": ("rowcall.cli.keep:prune", "Drop the stored input of done records."),

@@ -17,6 +17,8 @@ _NUMBER = r"\d+(?:\.\d+)?"
 _DURATION = re.compile(rf"({_NUMBER}) ?(ms|s|m|h|d)?", re.ASCII)
 _RATE = re.compile(rf"({_NUMBER}) ?([kM]?) ?/ ?({_NUMBER})? ?(ms|s|min|m|hour|h|day|d)", re.ASCII)
 _SHARE = re.compile(rf"({_NUMBER}) ?%", re.ASCII)
+_SIZE = re.compile(rf"({_NUMBER}) ?(B|kB|MB|GB)?", re.ASCII | re.IGNORECASE)
+_BYTES = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9}
 _UNIT_NAMES = {1.0: "s", 60.0: "min", 3600.0: "h", 86400.0: "day"}
 
 
@@ -120,6 +122,18 @@ def written_rates(rates: Rates) -> str | list[str]:
     return texts[0] if len(texts) == 1 else texts
 
 
+def parse_size(value: Any) -> int:
+    """Bytes, from ``"20MB"``, ``"500kB"``, ``"1GB"`` (powers of 1000) or a plain number of bytes.
+
+    Raises:
+        ValueError: anything else, with the words for the message.
+    """
+    found = _SIZE.fullmatch(_text(value))
+    if not found:
+        raise ValueError(f'must be a size such as "20MB" or "500kB", not {quoted(value)}')
+    return int(Decimal(found[1]) * _BYTES[(found[2] or "b").lower()])
+
+
 def parse_share(value: Any) -> float:
     """A share between 0 and 1, from ``"0.3%"`` or a plain number between 0 and 1.
 
@@ -209,6 +223,9 @@ TokenRateLimits = Annotated[TokenLimits, BeforeValidator(parse_token_limits), Pl
 
 MaxFailures = Annotated[FailureLimit, BeforeValidator(parse_failure_limit), PlainSerializer(str)]
 """A ``FailureLimit``."""
+
+Size = Annotated[int, BeforeValidator(parse_size)]
+"""Bytes."""
 
 Share = Annotated[float, BeforeValidator(parse_share)]
 """A number from 0 to 1."""

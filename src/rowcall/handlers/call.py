@@ -162,7 +162,8 @@ class Call(Verbs[Coroutine[Any, Any, Response]]):
             self._leave(request)
             reply = await self._reply(request)
         self.last = reply
-        used = usage_of(reply, self._shared.wire.prices)
+        dialect = self._shared.endpoint.dialect_at(request.url.path)
+        used = usage_of(reply, dialect, self._shared.wire.prices)
         self._shared.wire.places.correct(estimate, used)
         self.usage += used
         try:

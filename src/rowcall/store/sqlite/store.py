@@ -18,9 +18,11 @@ from rowcall.job import Job
 from rowcall.outcome import Settlement
 from rowcall.pace.buckets import Bucket, Cost
 from rowcall.store.base import (
+    Arrived,
     Claim,
     Enqueued,
     Entry,
+    Fate,
     Left,
     Orders,
     Pruned,
@@ -31,6 +33,7 @@ from rowcall.store.base import (
     Store,
 )
 from rowcall.store.sqlite import (
+    arriving,
     claiming,
     enqueueing,
     keeping,
@@ -250,6 +253,14 @@ class SQLiteStore(SQLiteReader, Store):
             StoreError: an answer that is no JSON; nothing is written.
         """
         return await self._write(settling.settle, settling.ready(settlements))
+
+    async def hand_out(self, kind: str, keys: Sequence[str]) -> None:
+        """Note that the calls of these jobs are made elsewhere, and what they ask now."""
+        await self._write(arriving.hand_out, kind, keys)
+
+    async def arrive(self, kind: str, arrived: Sequence[Arrived]) -> list[Fate]:
+        """Take in answers that were made elsewhere; see the contract."""
+        return await self._write(arriving.arrive, kind, arrived)
 
     async def reap(self) -> int:
         """Put back what dead sessions held; returns how many jobs."""
