@@ -61,6 +61,7 @@ class Options:
         retry_failed: failed records are set back to pending first.
         output: the export goes there instead of to the config's path.
         left_behind: pending records that are no longer in the input are worked on too.
+        now: a rest that an earlier run was asked for is not kept.
     """
 
     limit: int | None = None
@@ -70,6 +71,7 @@ class Options:
     retry_failed: bool = False
     output: Path | None = None
     left_behind: bool = False
+    now: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +264,11 @@ class Pipeline:
         return self._live.vitals.held_up if self._live else None
 
     @property
+    def paused(self) -> bool:
+        """A person wants no call to leave."""
+        return self._live is not None and self._live.outlook.paused
+
+    @property
     def first_alone(self) -> bool:
         """The first call of the run is out, and the others wait for what it gives."""
         gate = self._live.gate if self._live else None
@@ -387,6 +394,8 @@ class Pipeline:
         batch = options.batch or f"pass-{run.pass_}"
         spent = await store.spent(name)
         left_behind = options.left_behind
+        if options.now:
+            await store.end_rest(parts.target)
         return _Begun(
             store, parts, client, session, run, request, agreement.known, batch, options.limit, left_behind, spent
         )

@@ -185,7 +185,9 @@ def stand_in(**facts):
         "resting_for": 0.0,
         "first_alone": False,
         "rate_wait": 0.0,
-        "config": SimpleNamespace(stop=SimpleNamespace(grace=30.0), pace=SimpleNamespace(requests="500/min")),
+        "paused": False,
+        "limits": "500 calls in 60 s",
+        "config": SimpleNamespace(stop=SimpleNamespace(grace=30.0)),
     }
     return SimpleNamespace(**usual | facts)
 
@@ -228,7 +230,8 @@ def test_cancelled_records_are_nothing_to_wait_for():
         ({"outage": Closed(monotonic(), refused(), None)}, "trying now"),
         ({"resting_for": 20.0}, "resting until "),
         ({"first_alone": True}, "the first call goes alone"),
-        ({"rate_wait": 0.4}, "paced by [pace] requests = 500/min"),
+        ({"rate_wait": 0.4}, "paced by the limit: 500 calls in 60 s"),
+        ({"paused": True}, "paused by hand; rowcall set pause=false goes on"),
     ],
 )
 def test_what_holds_it_up(facts, said):

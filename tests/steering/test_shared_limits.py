@@ -9,6 +9,8 @@ import pytest
 from aiohttp import web
 from project import some_rows
 
+from rowcall.pipeline import Options
+
 LAG = 0.02
 """Share of a window by which the server may see calls closer than they left."""
 
@@ -141,5 +143,7 @@ async def test_a_longer_wait_than_max_wait(project):
     calls = len(project.api.calls)
     assert (await project.pipeline().run()).ending.reason == "max_wait"
     assert len(project.api.calls) == calls
+    await project.pipeline().run(Options(now=True))
+    assert len(project.api.calls) == calls + 1
     assert set(project.attempts().values()) == {0}
     assert project.statuses() == {"pending": 5}

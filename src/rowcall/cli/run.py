@@ -27,6 +27,7 @@ from rowcall.store.base import RequestStanding
 @setting_options
 @click.option("-n", "--limit", type=click.IntRange(1), metavar="N", help="At most N records this time.")
 @click.option("--all", is_flag=True, help="Also pending records that are no longer in the input.")
+@click.option("--now", is_flag=True, help="Do not wait for what an earlier run was asked to; the key is another one.")
 @click.option("--batch", metavar="NAME", help="Label for the records that come in with this run.")
 @click.option(
     "--if-changed",
@@ -96,6 +97,7 @@ def _options(flags: dict[str, Any], progress: Progress) -> Options:
         retry_failed=flags["retry_failed"],
         output=flags["output"],
         left_behind=flags["all"],
+        now=flags["now"],
     )
 
 

@@ -126,7 +126,7 @@ def _held_up(pipeline: Pipeline, following: Following) -> Iterator[str]:
     if outage := pipeline.outage:
         age, probe = short_time(monotonic() - outage.since), _probe(outage.probe_at)
         yield f"offline for {age}, {probe}; nothing lost: {clean(outage.cause.message)}"
-    if (held_up := pipeline.held_up) and held_up.by == "paused":
+    if pipeline.paused:
         yield "paused by hand; rowcall set pause=false goes on"
         return
     if resting := pipeline.resting_for:

@@ -540,6 +540,9 @@ class Store(Reader, Protocol):
     async def penalize(self, target: str, seconds: float) -> None:
         """Let a target rest, for all processes on the store; a shorter rest never ends a longer one."""
 
+    async def end_rest(self, target: str) -> None:
+        """Forget that a target rests; live runs that know of it already keep to it."""
+
     async def set(self, kind: str, values: Mapping[str, str | None], *, keep: bool) -> None:
         """Change settings of live runs; None takes one away.
 

@@ -301,6 +301,10 @@ class SQLiteStore(SQLiteReader, Store):
         """Let a target rest, for all processes on the store."""
         await self._patiently(self._lightly, self._by_ticks(limiting.penalize, target, seconds))
 
+    async def end_rest(self, target: str) -> None:
+        """Forget that a target rests."""
+        await self._write(limiting.end_rest, target)
+
     async def set(self, kind: str, values: Mapping[str, str | None], *, keep: bool) -> None:
         """Change settings of live runs; None takes one away."""
         await self._write(steering.change, kind, values, keep)
