@@ -27,6 +27,8 @@ from rowcall.pace.rate import Limit, Onlooker, Rate
 from rowcall.parts import Parts, assemble, check_output, make_client, make_mock, open_reader, open_store
 from rowcall.producer import Destination, Producer
 from rowcall.settler import Settler
+from rowcall.sources.base import Source
+from rowcall.sources.sampled import Sampled
 from rowcall.store.base import Counts, Enqueued, ErrorGroup, Reader, RequestStanding, Run, Selection, Store
 from rowcall.tally import Tally
 from rowcall.worker import Assignment, Worker
@@ -49,6 +51,7 @@ class Options:
         retry_failed: failed records are set back to pending first.
         output: the export goes there instead of to the config's path.
         left_behind: pending records that are no longer in the input are worked on too.
+        sample: only so many records of the input, the same ones each time; None: all.
     """
 
     limit: int | None = None
@@ -58,6 +61,7 @@ class Options:
     retry_failed: bool = False
     output: Path | None = None
     left_behind: bool = False
+    sample: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +153,13 @@ class _Begun:
     batch: str
     limit: int | None
     left_behind: bool
+    sample: int | None
+
+    @property
+    def source(self) -> Source:
+        """What is read in this run; the export reads all of the input."""
+        source = self.parts.source
+        return Sampled(source, self.parts.keying.key, self.sample) if self.sample else source
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,7 +350,17 @@ class Pipeline:
             self._emit(Joined(run.pass_))
         batch = options.batch or f"pass-{run.pass_}"
         return _Begun(
-            store, parts, client, session, run, request, agreement.known, batch, options.limit, options.left_behind
+            store,
+            parts,
+            client,
+            session,
+            run,
+            request,
+            agreement.known,
+            batch,
+            options.limit,
+            options.left_behind,
+            options.sample,
         )
 
     async def _work(self, begun: _Begun) -> Ending:
@@ -402,7 +423,7 @@ class Pipeline:
             input_over=lambda: producer.over,
         )
         to = Destination(config.name, run.pass_, begun.request, begun.batch)
-        producer = Producer(store, parts.source, parts.keying, to, notice=worker.notice, left_behind=begun.left_behind)
+        producer = Producer(store, begun.source, parts.keying, to, notice=worker.notice, left_behind=begun.left_behind)
         return _Live(worker, producer, gate, rate, caller)
 
     def _assignment(self, begun: _Begun) -> Assignment:
@@ -426,7 +447,7 @@ class Pipeline:
             enqueued=self.enqueued,
             tally=self.tally,
             counts=await store.counts(name),
-            strays=0 if self.reading else await store.strays(name, begun.run.pass_),
+            strays=0 if self.reading or begun.sample else await store.strays(name, begun.run.pass_),
             joined=begun.run.joined,
             output=output,
             rows=await self._export(store, begun.parts, output) if output else 0,

@@ -43,12 +43,14 @@ class Origin:
         lines: the line of every key in it.
         overridden: keys that a flag or a variable set instead.
         written: the settings as written, without any default.
+        env_file: variables that the environment does not have; None: ``.env`` beside the config file.
     """
 
     file: Path
     lines: Mapping[KeyPath, int]
     overridden: tuple[KeyPath, ...]
     written: Tree
+    env_file: Path | None = None
 
     def where(self, path: KeyPath) -> str:
         """``config.toml:12`` for a key or the nearest table around it; who set it, where that was not the file."""
@@ -138,6 +140,10 @@ class Config(Table):
         """The database."""
         return self._absolute(self.store.path)
 
+    @property
+    def _env_file(self) -> Path:
+        return self._origin.env_file or self.folder / ".env"
+
     def where(self, path: KeyPath) -> str:
         """Where a key is written, for messages: ``config.toml:12``."""
         return self._origin.where(path)
@@ -177,12 +183,13 @@ class Config(Table):
         JSON of its file. Runs commands and reads files: not for an event loop.
 
         Args:
-            environ: the variables; None is the process environment, completed by ``.env`` beside the config file.
+            environ: the variables; None is the process environment, completed by the
+                config's file of variables.
 
         Raises:
             ConfigError: every reference that leads nowhere.
         """
-        variables = environment(self.folder / ".env", os.environ) if environ is None else environ
+        variables = environment(self._env_file, os.environ) if environ is None else environ
         return self._resolved(Resolver(self.folder, variables, self.where))
 
     def masked(self, stand_in: Callable[[Reference], str]) -> Config:
