@@ -14,6 +14,7 @@ from rowcall.job import Job
 from rowcall.outcome import Failure, FailureClass, Outcome, Reply
 from rowcall.pace.gate import Gate
 from rowcall.pace.rate import Rate
+from rowcall.price import Prices, guess, priced
 from rowcall.providers.base import Call, Provider, Request
 
 
@@ -60,6 +61,7 @@ class Wire:
         concurrency: most requests in flight.
         call_key: the key of a job's call, stable over tries, restarts and processes.
         emit: told of every request that ended.
+        prices: what a call costs; None where that is not known.
     """
 
     client: Client
@@ -67,6 +69,7 @@ class Wire:
     concurrency: int
     call_key: Callable[[Job], str]
     emit: Listener
+    prices: Prices | None = None
 
 
 class Caller(Protocol):
@@ -80,6 +83,9 @@ class Caller(Protocol):
 
     async def call(self, job: Job, departure: Departure) -> Outcome:
         """Make a job's call; whatever goes wrong is an outcome. ``departure.leave`` is said when a request leaves."""
+
+    def guess(self, job: Job) -> int:
+        """Roughly what a job's call will cost, in nano-dollars; 0 where nothing is known."""
 
     def close(self) -> None:
         """The run is over, and no call is under way."""
@@ -102,7 +108,14 @@ class RequestCaller:
         departure.leave()
         reply = await self._send(built, fresh=departure.fresh)
         self._wire.emit(request_ended(job, reply))
-        return reply if isinstance(reply, Failure) else self._provider.read(reply)
+        return reply if isinstance(reply, Failure) else priced(self._provider.read(reply), self._wire.prices)
+
+    def guess(self, job: Job) -> int:
+        """By the characters of its request, and the tokens that it allows for the answer."""
+        built, prices = self._build(job), self._wire.prices
+        if prices is None or isinstance(built, Failure):
+            return 0
+        return prices.cost(guess(built.content), calls=1)
 
     def close(self) -> None:
         """Nothing to let go."""

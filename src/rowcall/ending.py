@@ -17,8 +17,8 @@ class Ending:
 
     Attributes:
         reason: ``done``, ``limit``, ``interrupted``, ``terminated``, ``hung_up``, ``unreachable``, ``offline``,
-            ``max_failures``, ``input``, ``disk_full``, or the reason code of the failure that stopped it, such as
-            ``bad_key`` or ``no_credit``.
+            ``max_failures``, ``max_cost``, ``input``, ``disk_full``, or the reason code of the failure that stopped it,
+            such as ``bad_key`` or ``no_credit``.
         message: one line for a person.
         failure: what stopped it, where it was a call.
     """

@@ -12,19 +12,25 @@ from rowcall.job import Job
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens that one call was billed for; ``input`` includes ``cached``, ``output`` includes ``reasoning``."""
+    """Tokens that one call was billed for; ``input`` includes ``cached``, ``output`` includes ``reasoning``.
+
+    ``cost`` is in nano-dollars (10^-9 $), whole ones, so that sums are exact; None where no price is known.
+    """
 
     input: int = 0
     output: int = 0
     cached: int = 0
     reasoning: int = 0
+    cost: int | None = None
 
     def __add__(self, other: Usage) -> Usage:
+        known = [cost for cost in (self.cost, other.cost) if cost is not None]
         return Usage(
             self.input + other.input,
             self.output + other.output,
             self.cached + other.cached,
             self.reasoning + other.reasoning,
+            sum(known) if known else None,
         )
 
 

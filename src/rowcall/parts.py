@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,10 @@ from rowcall.exports.base import Export
 from rowcall.handlers import Function, HandlerCaller, load_function
 from rowcall.job import Job
 from rowcall.mock import Faults, MockAPI
+from rowcall.price import Prices, nano
+from rowcall.pricelist import Unlisted, listed
 from rowcall.producer import Keying
-from rowcall.providers import make_provider
+from rowcall.providers import PRESETS, make_provider
 from rowcall.providers.base import Provider
 from rowcall.providers.endpoint import Endpoint
 from rowcall.providers.http import statuses
@@ -41,6 +43,7 @@ class Parts:
     keying: Keying
     columns: Columns
     request_hash: str
+    prices: Prices | None = None
 
     def call_key(self, job: Job) -> str:
         """The key of a job's call: the same over tries, restarts and processes, another for another request."""
@@ -84,7 +87,8 @@ def fit_together(config: Config, source: Source, calls: Calls) -> Parts:
     check_columns([*calls.trees, *([key.tree] if key.tree else [])], available)
     check_handler_columns(config, available)
     columns = make_columns(config.output.columns)
-    return Parts(source, calls.make_caller, Keying(key, calls.columns), columns, request_hash(config.fingerprint()))
+    hashed = request_hash(config.fingerprint())
+    return Parts(source, calls.make_caller, Keying(key, calls.columns), columns, hashed, make_prices(config))
 
 
 def check_handler_columns(config: Config, available: Sequence[str] | None) -> None:
@@ -115,7 +119,7 @@ def handler_calls(config: Config, function: Function, base_url: str | None = Non
     """The calls of a handler, whose columns and version are those of ``config.handler``."""
     api, table = config.api, config.handler
     key = api.api_key if isinstance(api.api_key, Secret) else None
-    endpoint = Endpoint(_base_url(config, base_url), api_key=key, headers=api.headers)
+    endpoint = Endpoint(_base_url(config, base_url), api_key=key, headers=api.headers, preset=PRESETS[api.preset])
     shown = frozenset(table.columns) if table and table.columns else None
     answers = statuses(config.response.answer)
     in_headers = union(endpoint.trees)
@@ -200,6 +204,32 @@ _NOWHERE = "http://mock.invalid/v1"
 def make_client(config: Config, concurrency: int) -> Client:
     """The wire, with a slot for every call in flight."""
     return Client(concurrency=concurrency, timeout=config.api.timeout, connect_timeout=config.api.connect_timeout)
+
+
+def make_prices(config: Config) -> Prices | None:
+    """What a call costs, as ``[price]`` says; None where it says nothing.
+
+    Raises:
+        ConfigError: a list of prices that is not there, or does not know the model.
+    """
+    table = config.price
+    known = {name: getattr(table, name) for name in ("input", "output", "cached", "reasoning", "per_call")}
+    written = {name: nano(dollars) for name, dollars in known.items() if dollars is not None}
+    if table.source == "genai-prices":
+        return replace(_listed(config), **written)
+    return Prices(**written) if written else None
+
+
+def _listed(config: Config) -> Prices:
+    table, where = config.price, config.where(("price", "from"))
+    body = config.request.body
+    model = table.model or (body.get("model") if isinstance(body, dict) and not config.handler else None)
+    if not isinstance(model, str) or "{{" in model:
+        raise ConfigError(Problem(where, "price.model is missing", 'name it: model = "gpt-5-mini"'))
+    try:
+        return listed(model, provider=table.provider, base_url=config.api.base_url)
+    except Unlisted as error:
+        raise ConfigError(Problem(where, str(error), error.remedy)) from None
 
 
 def make_mock(config: Config) -> MockAPI:

@@ -22,9 +22,11 @@ from rowcall.exports import FormatName
 from rowcall.job import Status
 from rowcall.judge import Judge
 from rowcall.outcome import Action
+from rowcall.pace.budget import Budget
 from rowcall.pace.gate import ALONE_FOR, PROBE_WAITS, Closed, Gate
 from rowcall.pace.rate import Limit, Onlooker, Rate
 from rowcall.parts import Parts, assemble, check_output, make_client, make_mock, open_reader, open_store
+from rowcall.price import nano
 from rowcall.producer import Destination, Producer
 from rowcall.settler import Settler
 from rowcall.sources.base import Source
@@ -153,6 +155,7 @@ class _Begun:
     batch: str
     limit: int | None
     left_behind: bool
+    spent: int
     sample: int | None
 
     @property
@@ -199,6 +202,7 @@ class Pipeline:
         self._concurrency = raise_descriptor_limit(config.pace.concurrency)
         self._live: _Live | None = None
         self._worked_off = False
+        self._budget: Budget | None = None
         self._stopped: Ending | None = None
         self._input_error: InputError | None = None
 
@@ -349,6 +353,8 @@ class Pipeline:
         if run.joined:
             self._emit(Joined(run.pass_))
         batch = options.batch or f"pass-{run.pass_}"
+        spent = await store.spent(name)
+        left_behind = options.left_behind
         return _Begun(
             store,
             parts,
@@ -359,7 +365,8 @@ class Pipeline:
             agreement.known,
             batch,
             options.limit,
-            options.left_behind,
+            left_behind,
+            spent,
             options.sample,
         )
 
@@ -409,8 +416,10 @@ class Pipeline:
             full=lambda full: worker.stop_full(full),
         )
         parts = begun.parts
-        wire = Wire(begun.client, rate, self._concurrency, parts.call_key, self._emit)
+        wire = Wire(begun.client, rate, self._concurrency, parts.call_key, self._emit, parts.prices)
         caller = parts.make_caller(wire)
+        most = config.stop.max_cost
+        self._budget = Budget(nano(most), begun.spent, caller.guess) if most is not None else None
         executor = Executor(caller, judge, settler, emit=self._emit)
         worker = Worker(
             store,
@@ -421,6 +430,7 @@ class Pipeline:
             self._assignment(begun),
             emit=self._emit,
             input_over=lambda: producer.over,
+            budget=self._budget,
         )
         to = Destination(config.name, run.pass_, begun.request, begun.batch)
         producer = Producer(store, begun.source, parts.keying, to, notice=worker.notice, left_behind=begun.left_behind)
@@ -477,6 +487,8 @@ class Pipeline:
 
     def _emit(self, event: Event) -> None:
         self.tally(event)
+        if self._budget:
+            self._budget(event)
         if self._listener:
             self._listener(event)
 

@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from rowcall.job import Status
+from rowcall.price import dollars
 from rowcall.store.base import Counts, Reader, RunRow
 
 
@@ -91,7 +92,7 @@ async def summarise(reader: Reader, kind: str) -> Summary:
             output=counts.output_tokens,
             reasoning=counts.reasoning_tokens,
         ),
-        cost_usd=counts.cost,
+        cost_usd=dollars(counts.cost),
         errors=[
             ErrorLine(reason=e.reason, count=e.count, sample_key=e.sample_key, message=e.message)
             for e in await reader.errors(kind)

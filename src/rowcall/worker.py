@@ -16,6 +16,7 @@ from rowcall.executor import Executor
 from rowcall.job import Job
 from rowcall.judge import Judge, Ruling
 from rowcall.outcome import Action, Failure, Settlement
+from rowcall.pace.budget import Budget
 from rowcall.pace.rate import Rate
 from rowcall.settler import Settler
 from rowcall.store.base import Claim, Store
@@ -70,6 +71,7 @@ class Worker:
         assignment: what to do.
         emit: told what happens.
         input_over: whether no more records will come.
+        budget: how much may be spent; None: any amount.
     """
 
     def __init__(
@@ -83,6 +85,7 @@ class Worker:
         *,
         emit: Listener,
         input_over: Callable[[], bool],
+        budget: Budget | None = None,
     ) -> None:
         self._store = store
         self._executor = executor
@@ -92,6 +95,7 @@ class Worker:
         self._task = assignment
         self._emit = emit
         self._input_over = input_over
+        self._budget = budget
         self._quota = Quota(assignment.limit)
         self._failures = Failures(assignment.patience.max_failures)
         self._ready: deque[Job] = deque()
@@ -214,7 +218,7 @@ class Worker:
         """Start what is ready and may leave."""
         self._doubt()
         now = monotonic()
-        while self._ready and self._may_start(now):
+        while self._ready and self._may_start(now) and self._can_pay():
             job = self._ready.popleft()
             alone = self._judge.gate.room(now) is not None
             steps = self._call(job, self._rate.take(now), probe=self._judge.gate.closed is not None)
@@ -233,6 +237,14 @@ class Worker:
             return False
         room = self._judge.gate.room(now)
         return room is None or (room > 0 and not self._lone_starts)
+
+    def _can_pay(self) -> bool:
+        """Whether the budget has room for the next call; where no call in flight could leave some, the run stops."""
+        if self._budget is None or self._budget.allows(self._ready[0], self.in_flight):
+            return True
+        if not self._calls:
+            self.stop(Ending("max_cost", str(self._budget)))
+        return False
 
     @property
     def _lone_starts(self) -> bool:
@@ -361,6 +373,8 @@ class Worker:
                 cancelled = await self._store.beat(self._task.session, [(job.row, job.epoch) for job in held])
                 self._sure_at = began
                 self._drop_cancelled(set(cancelled))
+                if self._budget:
+                    self._budget.learn(await self._store.spent(self._task.kind))
                 if await self._store.reap():
                     self.notice()
             except Busy:

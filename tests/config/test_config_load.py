@@ -95,7 +95,17 @@ requests = "30/10s"
 [retry]
 attempts = 1
 backoff = { first = "50ms", max = "5m" }
+[price]
+from = "genai-prices"
+model = "m"
+provider = "p"
+input = 1
+output = 2.5
+cached = 0
+reasoning = 3
+per_call = 0.01
 [stop]
+max_cost = 5
 grace = 0
 first_success = "1h"
 offline_for = "2h"
@@ -162,7 +172,23 @@ def test_every_key_arrives(write):
         },
         "pace": {"concurrency": 1, "requests": "30/10s"},
         "retry": {"attempts": 1, "backoff": {"first": 0.05, "max": 300.0}},
-        "stop": {"grace": 0.0, "first_success": 3600.0, "offline_for": 7200.0, "max_failures": "5%"},
+        "price": {
+            "from": "genai-prices",
+            "model": "m",
+            "provider": "p",
+            "input": 1.0,
+            "output": 2.5,
+            "cached": 0.0,
+            "reasoning": 3.0,
+            "per_call": 0.01,
+        },
+        "stop": {
+            "max_cost": 5.0,
+            "grace": 0.0,
+            "first_success": 3600.0,
+            "offline_for": 7200.0,
+            "max_failures": "5%",
+        },
         "store": {"path": "-.db", "lease": 10.0, "durability": "normal"},
     }
     assert config.pace.requests == Rate(30, 10)
@@ -320,7 +346,13 @@ def test_all_faults_are_told_at_once_with_their_lines(faults):
         ("5", "input.header must not be empty"),
         ("6", 'input.quoting must be true or false, not "yes"'),
         ("7", 'input.encoding must be an encoding such as "utf-8", "latin-1" or "utf-16", not "utf-99"'),
-        ("9", 'api.preset must be "openai", "openai-batch", "http" or "mock", not "opnai"'),
+        (
+            "9",
+            (
+                'api.preset must be "openai", "anthropic", "gemini", "openrouter", "ollama", "vllm", "http", "mock" or '
+                '"openai-batch", not "opnai"'
+            ),
+        ),
         ("10", "api.api_key must not be written out: whoever sees the file sees the key"),
         ("11", 'api.timeout must be a duration such as "90s", "50ms", "5m" or "2h", not "soon"'),
         ("12", "api.headers.Authorization must not be written out: whoever sees the file sees the secret"),
@@ -399,6 +431,12 @@ def test_a_key_is_one_of_the_three_references(faults, key):
         (REST.replace("base_url", "# "), [("api.base_url is missing", "base_url =")]),
         (REST.replace("http", "openai", 1), [('request.body is missing; preset = "openai" sends one', "model")]),
         (REST.replace("http", "mock", 1), [('request.body is missing; preset = "mock" sends one', "model")]),
+        (REST.replace("http", "ollama", 1), [('request.body is missing; preset = "ollama" sends one', "model")]),
+        (
+            MINIMAL.replace("mock", "anthropic"),
+            [(f"request.body.{key} is missing", "max_tokens = 1000") for key in ("max_tokens", "messages")],
+        ),
+        (MINIMAL.replace("mock", "gemini"), [("request.body.contents is missing", "contents = ")]),
         ("input = 3\napi = []\npace = 1\n", [(f"[{t}] must be a table", "") for t in ("input", "api", "pace")]),
     ],
 )

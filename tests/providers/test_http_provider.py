@@ -491,5 +491,5 @@ def test_preset_that_is_none():
     """An unknown preset is refused with a suggestion."""
     with pytest.raises(ConfigError, match="Did you mean 'openai'"):
         make_provider("opnai")
-    with pytest.raises(ConfigError, match="There are: http"):
+    with pytest.raises(ConfigError, match=r"There are: openai, anthropic, .*, http, mock"):
         make_provider("zzz")

@@ -112,7 +112,7 @@ def _source(config: Config, path: KeyPath) -> str:
     flag = SETTING_FLAGS.get(named)
     given = click.get_current_context().get_parameter_source(flag) if flag else None
     if flag and given is ParameterSource.COMMANDLINE:
-        return f"--{flag}"
+        return f"--{flag.replace('_', '-')}"
     if named in click.get_current_context().params["set"] and given in (None, ParameterSource.DEFAULT):
         return "--set"
     return f"ROWCALL_{flag.upper()}" if flag and given is ParameterSource.ENVIRONMENT else config.source_of(path)

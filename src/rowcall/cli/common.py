@@ -42,19 +42,20 @@ def store_options(verb: F) -> F:
 
 json_option = click.option("--json", "as_json", envvar="ROWCALL_JSON", is_flag=True, help="JSON on stdout.")
 
-SETTING_FLAGS = {"pace.concurrency": "concurrency", "pace.requests": "rate"}
+SETTING_FLAGS = {"pace.concurrency": "concurrency", "pace.requests": "rate", "stop.max_cost": "max_cost"}
 """Settings that a flag goes before, by the flag's name."""
 
 
 def setting_options(verb: F) -> F:
     """The flags of a run that go before settings of the file."""
+    verb = click.option("--max-cost", type=float, metavar="DOLLARS", help="Stop there; all runs count.")(verb)
     verb = click.option("--rate", metavar="RATE", help="Most calls in a time, such as 500/min.")(verb)
     return click.option("-c", "--concurrency", type=click.IntRange(1), help="Most calls in flight.")(verb)
 
 
 def overrides(flags: dict[str, Any]) -> dict[str, Any]:
     """The settings that flags were given for, as ``config.load`` takes them."""
-    named = {setting: flags[flag] for setting, flag in SETTING_FLAGS.items() if flag in flags}
+    named = {setting: flags.get(flag) for setting, flag in SETTING_FLAGS.items()}
     return {setting: value for setting, value in named.items() if value is not None}
 
 

@@ -20,6 +20,7 @@ from rowcall.errors import OutputError
 from rowcall.events import CallEnded, Event, RequestEnded, Settled
 from rowcall.outcome import Action, Decision, Failure, FailureClass, Outcome
 from rowcall.pipeline import Report
+from rowcall.price import dollars
 
 _DETAILS: dict[str, Any] = {
     "action": (Action, ...),
@@ -30,6 +31,7 @@ _DETAILS: dict[str, Any] = {
     "request_id": (str | None, None),
     "latency_s": (float | None, None),
     "tokens": (dict[Literal["input", "output", "cached", "reasoning"], int] | None, None),
+    "cost_usd": (float | None, None),
 }
 """What a line says of a call's outcome; the answer itself stands in the store."""
 _OWN_FIELDS: dict[str, dict[str, Any]] = {
@@ -90,7 +92,8 @@ def _details(action: Action, outcome: Outcome | None) -> dict[str, Any]:
         "http_status": outcome.status,
         "request_id": outcome.request_id,
         "latency_s": outcome.latency,
-        "tokens": asdict(outcome.usage),
+        "tokens": {name: number for name, number in asdict(outcome.usage).items() if name != "cost"},
+        "cost_usd": dollars(outcome.usage.cost),
     }
 
 

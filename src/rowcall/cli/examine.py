@@ -21,7 +21,7 @@ from rowcall.cli.sending import Marks, Preview, Shown
 from rowcall.config import Config
 from rowcall.errors import InputError, Problem, RowcallError, TemplateError
 from rowcall.job import Record
-from rowcall.parts import calls_of, check_handler_columns, source_of
+from rowcall.parts import calls_of, check_handler_columns, make_prices, source_of
 from rowcall.sources.base import Source
 from rowcall.templates import Key, Tree, check_columns, compile_key
 
@@ -87,6 +87,7 @@ def examine(config: Config) -> Findings:
     findings = Findings()
     findings.tried(config.resolve, config)
     calls = findings.tried(lambda: calls_of(config.masked(Marks(config.folder))), config)
+    findings.tried(lambda: make_prices(config), config)
     preview = None if config.handler else findings.tried(lambda: Preview(config), config)
     findings.handler = config.handler is not None
     key = findings.tried(lambda: compile_key(config.input.key), config)

@@ -11,6 +11,7 @@ import click
 from rowcall.cli.common import json_option, only_kind, print_json, store_options, store_path
 from rowcall.cli.hints import hint_for
 from rowcall.errors import RowcallError
+from rowcall.price import dollars, nano, usd
 from rowcall.progress import clean, short_time
 from rowcall.store.base import JobRow, Reader, Try
 from rowcall.store.sqlite import SQLiteReader
@@ -49,6 +50,8 @@ def _status_text(s: Summary) -> str:
         lines.append(f"last run: {s.started_at}, {short_time(s.elapsed_s or 0)}{rate}")
     if s.tokens.input or s.tokens.output:
         lines.append(f"tokens: {s.tokens.input:,} in ({s.tokens.cached:,} cached), {s.tokens.output:,} out")
+    if s.cost_usd is not None:
+        lines.append(f"cost: {usd(nano(s.cost_usd))} in all runs")
     lines += [f"{e.count:,} failed: {e.reason}, such as {clean(e.sample_key)}" for e in s.errors]
     return "\n  ".join(lines)
 
@@ -132,6 +135,7 @@ async def _story(reader: Reader, job: JobRow) -> dict[str, Any]:
         "result": answer.value,
         "error": job.error,
         "reason": job.reason,
+        "cost_usd": dollars(job.cost),
         "tries": [_try(t) for t in await reader.tries(job.row)],
     }
 
@@ -147,6 +151,7 @@ def _try(t: Try) -> dict[str, Any]:
         "request_id": t.request_id,
         "latency_s": t.latency,
         "body": t.body,
+        "cost_usd": dollars(t.cost),
     }
 
 
@@ -159,6 +164,8 @@ def _record_text(record: dict[str, Any], request: Shown | RowcallError) -> str:
     for t in record["tries"]:
         paid = "charged" if t["charged"] else "not charged"
         lines.append(f"try {t['at']}: {clean(t['reason'])} ({paid}): {clean(t['message'])}")
+    if record["cost_usd"] is not None:
+        lines.append(f"cost of its last call: {usd(nano(record['cost_usd']))}")
     if record["status"] == "done":
         lines.append(f"answer: {clean(_text(record['result']))}")
     if record["reason"]:

@@ -21,6 +21,7 @@ from rowcall.errors import Exit, RowcallError
 from rowcall.job import Record
 from rowcall.outcome import Outcome, Success
 from rowcall.parts import source_of
+from rowcall.price import usd
 from rowcall.progress import clean, counted, short_number, short_time
 from rowcall.templates import check_columns, compile_key
 
@@ -117,5 +118,7 @@ def _expected(foresight: Foresight, measured: Measured, config: Config) -> Itera
         return
     if (each := foresight.tokens(measured)) is not None:
         yield f"about {short_number(each)} tokens in for each call, {short_number(each * calls)} in all"
+    if (cost := foresight.cost(measured)) is not None:
+        yield f"about {usd(round(cost))} for each call, {usd(round(cost * calls))} in all"
     seconds, how = foresight.time(measured, calls, config)
     yield f"about {short_time(seconds)} for {counted(calls, 'call')}: {how}"

@@ -12,7 +12,8 @@ from rowcall.config import Config
 from rowcall.events import InputRead
 from rowcall.job import Status
 from rowcall.pipeline import Report
-from rowcall.progress import clean, counted, dollars, latency_text, short_time
+from rowcall.price import NANO, usd
+from rowcall.progress import clean, counted, latency_text, short_time
 from rowcall.tally import Tally
 
 
@@ -73,8 +74,8 @@ def finish_text(report: Report, config: Config, commands: Following) -> str:
         lines.append(_calls(report.tally, report.elapsed))
     if report.tally.usage.input or report.tally.usage.output:
         lines.append(_tokens(report.tally))
-    if report.counts.cost:
-        lines.append(f"cost: {dollars(report.counts.cost)} in all")
+    if report.counts.cost is not None:
+        lines.append(f"cost: {usd(report.tally.usage.cost or 0)} this run, {usd(report.counts.cost)} in all")
     lines += _failures(report)
     if report.strays:
         lines.append(_strays(report.strays))
@@ -138,6 +139,11 @@ def _tokens(tally: Tally) -> str:
     return f"tokens: {usage.input:,} in ({usage.cached:,} cached), {usage.output:,} out ({usage.reasoning:,} reasoning)"
 
 
+def _more(spent: int) -> str:
+    """About twice what was spent, in dollars."""
+    return f"{2 * spent / NANO:.2g}" if spent < NANO else f"{2 * spent / NANO:.0f}"
+
+
 def _failures(report: Report) -> Iterator[str]:
     """A line for each reason: how many, the key of one, its message."""
     for group in report.errors[:_REASONS_SHOWN]:
@@ -154,7 +160,8 @@ _MESSAGE_SHOWN = 120
 
 def _next(report: Report, commands: Following) -> str:
     if report.left and report.ending.reason != "done":
-        return f"Go on with: {commands.go_on}"
+        more = f" --max-cost {_more(report.counts.cost or 0)}" if report.ending.reason == "max_cost" else ""
+        return f"Go on with: {commands.go_on}{more}"
     if report.counts.of(Status.FAILED):
         return f"What failed and what to do: {commands.errors}"
     return ""

@@ -11,15 +11,17 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from rowcall.config.lines import KeyPath, dotted
+from rowcall.config.presets import PLACES
 from rowcall.config.units import quoted
 
 _SECRET_PATHS = (("api", "api_key"), ("api", "headers"), ("request", "headers"))
 
+_PRESETS = 'preset = "{}" or "{}"'.format('", "'.join(list(PLACES)[:-1]), list(PLACES)[-1])
 _REMEDIES: dict[KeyPath, str] = {
     ("input",): '[input] names the records: path = "records.csv"',
     ("input", "path"): 'path = "records.csv", or "-" for standard input',
-    ("api",): '[api] says who is called: preset = "openai", "http" or "mock"',
-    ("api", "preset"): 'preset = "openai", "openai-batch", "http" or "mock"',
+    ("api",): f"[api] says who is called: {_PRESETS}",
+    ("api", "preset"): _PRESETS,
     ("api", "api_key"): 'api_key = { env = "NAME" }, { file = "key.txt" } or { command = "pass show key" }',
     ("response", "schema"): 'schema = { file = "answer.schema.json" }, or the JSON Schema itself as a table',
 }

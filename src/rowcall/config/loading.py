@@ -14,14 +14,9 @@ from pydantic import ValidationError
 from rowcall.config.explain import Fault, explain
 from rowcall.config.lines import KeyPath, key_lines
 from rowcall.config.model import Config, Origin
+from rowcall.config.presets import PLACES, Place
 from rowcall.config.rules import Tree, broken_rules, table_in
 from rowcall.errors import ConfigError, Problem
-
-_PRESETS: dict[Any, dict[str, str]] = {
-    "openai": {"base_url": "https://api.openai.com/v1", "path": "/chat/completions"},
-    "mock": {"path": "/chat/completions"},
-}
-"""Where a preset's calls go unless the config says so."""
 
 _SYNTAX_REMEDIES = {
     "Invalid value": 'text stands in quotes: key = "value"; true and false are lower case',
@@ -138,10 +133,10 @@ def _with_derived(data: Tree, file: Path) -> Tree:
     """The settings with the defaults that hang on other settings or on the file's name."""
     name = data.setdefault("name", default_name(file))
     api, request = table_in(data, "api"), table_in(data, "request")
-    preset = _PRESETS.get(api.get("preset"), {}) if isinstance(api.get("preset"), str) else {}
-    _default(data, "api", "base_url", preset.get("base_url"))
+    place = PLACES.get(str(api.get("preset")), Place())
+    _default(data, "api", "base_url", place.base_url)
     if "handler" not in data:
-        _default(data, "request", "path", preset.get("path"))
+        _default(data, "request", "path", place.path or None)
         _default(data, "request", "method", "GET" if request.get("body") is None else "POST")
     _default(data, "store", "path", f"{name}.db")
     return data

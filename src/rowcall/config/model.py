@@ -23,6 +23,7 @@ from rowcall.config.tables import (
     InputTable,
     OutputTable,
     PaceTable,
+    PriceTable,
     RequestTable,
     ResponseTable,
     RetryTable,
@@ -101,6 +102,7 @@ class Config(Table):
     output: OutputTable = OutputTable()
     pace: PaceTable = PaceTable()
     retry: RetryTable = RetryTable()
+    price: PriceTable = PriceTable()
     stop: StopTable = StopTable()
     store: StoreTable
 

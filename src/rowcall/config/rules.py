@@ -13,6 +13,7 @@ from typing import Any
 
 from rowcall.config.explain import Fault, name_of
 from rowcall.config.lines import KeyPath
+from rowcall.config.presets import PLACES, Place
 from rowcall.config.references import SECRET_HEADERS, is_reference
 from rowcall.config.secret import Secret
 from rowcall.config.units import quoted
@@ -31,6 +32,7 @@ def broken_rules(data: Tree) -> Iterator[Fault]:
     yield from _beside_handler(data) if "handler" in data else _missing_for_preset(data)
     yield from _export_format(data)
     yield from _batch_lines(data)
+    yield from _unknown_cost(data)
     for path in _TABLES_OF_HEADERS:
         yield from _headers(path, table_in(data, *path))
     for name, value in table_in(data, "request", "params").items():
@@ -61,13 +63,19 @@ def _missing_for_preset(data: Tree) -> Iterator[Fault]:
     preset = api.get("preset")
     if preset in ("http", "openai-batch") and "base_url" not in api:
         yield Fault(("api",), "api.base_url is missing", 'base_url = "https://api.example.com/v1"')
-    chat = preset == "openai" or (preset == "mock" and "path" not in request)
-    if chat and "body" not in request:
-        yield Fault(
-            ("request",),
-            f'request.body is missing; preset = "{preset}" sends one',
-            '[request.body] with model = "..." and messages = [{ role = "user", content = "{{ row.text }}" }]',
-        )
+    place = PLACES.get(str(preset), Place())
+    if "body" not in request:
+        if place.sample and not (preset == "mock" and "path" in request):
+            yield Fault(("request",), f'request.body is missing; preset = "{preset}" sends one', place.sample)
+    elif "path" not in request:
+        yield from _missing_in_body(request["body"], place)
+
+
+def _missing_in_body(body: Any, place: Place) -> Iterator[Fault]:
+    if isinstance(body, dict) and not is_reference(body):
+        for name in place.needs:
+            if name not in body:
+                yield Fault(("request", "body"), f"request.body.{name} is missing", place.sample)
 
 
 def _batch_lines(data: Tree) -> Iterator[Fault]:
@@ -96,6 +104,17 @@ def _export_format(data: Tree) -> Iterator[Fault]:
     if PurePath(path).suffix.lower() not in EXPORT_SUFFIXES:
         what = f"output.path {quoted(path)} does not say in which format"
         yield Fault(("output", "path"), what, f"a name that ends in {', '.join(EXPORT_SUFFIXES)}, or format = ...")
+
+
+_SAYS_COST = ("from", "input", "output", "per_call")
+
+
+def _unknown_cost(data: Tree) -> Iterator[Fault]:
+    price = table_in(data, "price")
+    if "max_cost" in table_in(data, "stop") and not any(name in price for name in _SAYS_COST):
+        what = "stop.max_cost needs to know what a call costs"
+        remedy = '[price] with input = ... and output = ... in dollars per million tokens, or from = "genai-prices"'
+        yield Fault(("stop", "max_cost"), what, remedy)
 
 
 def _headers(path: KeyPath, table: Tree) -> Iterator[Fault]:

@@ -13,7 +13,7 @@ from rowcall.config.references import is_reference
 from rowcall.config.secret import Secret
 from rowcall.config.units import Duration, MaxFailures, RateLimit, Share, quoted
 
-Preset = Literal["openai", "openai-batch", "http", "mock"]
+Preset = Literal["openai", "anthropic", "gemini", "openrouter", "ollama", "vllm", "http", "mock", "openai-batch"]
 Policy = Literal["stop", "skip"]
 InputFormat = Literal["csv", "tsv", "jsonl", "json", "sqlite", "openai-batch"]
 
@@ -86,11 +86,18 @@ def _key_reference(value: Any) -> Any:
     return value
 
 
+def _dollars(value: float) -> float:
+    if not 0 <= value < 1e6:
+        raise ValueError(f"must be dollars such as 0.25, not {quoted(value)}")
+    return value
+
+
 Text = Annotated[str, Field(min_length=1)]
 PositiveDuration = Annotated[Duration, Field(gt=0)]
 _FROM_LIST = Field(strict=False)  # TOML knows lists; what is frozen is a tuple
 Texts = Annotated[tuple[str, ...], _FROM_LIST]
 KeyReference = Annotated[dict[str, str] | Secret, BeforeValidator(_key_reference)]
+Dollars = Annotated[float, AfterValidator(_dollars)]
 Natural = Annotated[int, Field(ge=1)]
 Encoding = Annotated[str, AfterValidator(_known_encoding)]
 JMESPath = Annotated[str, AfterValidator(_jmespath)]
@@ -203,9 +210,23 @@ class RetryTable(Table):
     backoff: BackoffTable = BackoffTable()
 
 
+class PriceTable(Table):
+    """``[price]``: what calls cost, in dollars, for a million tokens or for a call; a number goes before ``from``."""
+
+    source: Literal["genai-prices", "reply"] | None = Field(default=None, alias="from")
+    model: Text | None = None
+    provider: Text | None = None
+    input: Dollars | None = None
+    output: Dollars | None = None
+    cached: Dollars | None = None
+    reasoning: Dollars | None = None
+    per_call: Dollars | None = None
+
+
 class StopTable(Table):
     """``[stop]``: when a run ends early."""
 
+    max_cost: Annotated[Dollars, Field(gt=0)] | None = None
     grace: Duration = 30.0
     first_success: PositiveDuration = 60.0
     offline_for: PositiveDuration | None = None

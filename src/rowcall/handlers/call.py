@@ -14,9 +14,9 @@ import httpx
 from rowcall import values
 from rowcall.calling import Departure, Wire, request_ended
 from rowcall.client import CallFailed
-from rowcall.handlers.replies import Offline, Response, StatusFailed, read
+from rowcall.handlers.replies import Offline, Response, StatusFailed, read, usage_of
 from rowcall.job import Job
-from rowcall.outcome import FailureClass, Reply
+from rowcall.outcome import FailureClass, Reply, Usage
 from rowcall.providers.endpoint import Endpoint
 
 T = TypeVar("T")
@@ -96,12 +96,14 @@ class Call(Verbs[Coroutine[Any, Any, Response]]):
         key: for an Idempotency-Key: the same over tries and restarts, another for another input or version.
         number: which charged try of the record this is, from 1.
         last: the latest reply; None before the first.
+        usage: tokens and cost of all replies so far.
     """
 
     def __init__(self, shared: Shared, job: Job, departure: Departure) -> None:
         self.key = shared.wire.call_key(job)
         self.number = job.attempts + 1
         self.last: Reply | None = None
+        self.usage = Usage()
         self._shared = shared
         self._job = job
         self._departure = departure
@@ -154,6 +156,7 @@ class Call(Verbs[Coroutine[Any, Any, Response]]):
             self._leave(request)
             reply = await self._reply(request)
         self.last = reply
+        self.usage += usage_of(reply, self._shared.wire.prices)
         try:
             return read(request, reply, self._shared.answers)
         except StatusFailed as error:

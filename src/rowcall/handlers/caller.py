@@ -63,10 +63,15 @@ class HandlerCaller:
         """Run the handler once."""
         started = perf_counter()
         call = Call(self._shared, job, departure)
-        outcome = await self._outcome(job, call, started)
+        outcome = replace(await self._outcome(job, call, started), usage=call.usage)
         if departure.number is None:
             departure.stay()
         return outcome
+
+    def guess(self, job: Job) -> int:
+        """One request; what it will say is the handler's own."""
+        prices = self._shared.wire.prices
+        return prices.per_call if prices else 0
 
     def close(self) -> None:
         """Let the threads end."""

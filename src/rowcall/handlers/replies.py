@@ -8,8 +8,10 @@ from typing import Any
 import httpx
 
 from rowcall.client import CallFailed
-from rowcall.outcome import Failure, FailureClass, Reply
+from rowcall.outcome import Failure, FailureClass, Reply, Usage
+from rowcall.price import Prices
 from rowcall.providers.failures import answer_failure, classify, html_failure, is_html
+from rowcall.providers.openai import ANY_KIND
 
 
 class StatusFailed(CallFailed, httpx.HTTPStatusError):
@@ -75,6 +77,19 @@ def read(request: httpx.Request, reply: Reply, answers: frozenset[int]) -> Respo
     if response.is_success or reply.status in answers:
         return response
     raise StatusFailed(classify(reply), request, response)
+
+
+def usage_of(reply: Reply, prices: Prices | None) -> Usage:
+    """The tokens that a reply names as OpenAI's do, and what it cost; nothing where it names none."""
+    found = ANY_KIND.usage(_document(reply.body)) if b'"usage"' in reply.body else Usage()
+    return found if prices is None else prices.priced(found, answered=200 <= reply.status < 300)
+
+
+def _document(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _no_json(reply: Reply, error: ValueError) -> Failure:

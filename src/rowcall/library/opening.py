@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rowcall.config import Secret, compose, default_name
+from rowcall.config.presets import PLACES, Place
 from rowcall.config.references import SECRET_HEADERS
 from rowcall.errors import RunStopped
 from rowcall.events import Listener
@@ -20,8 +21,6 @@ from rowcall.sources.base import Source
 
 _GIVEN_LATER = "program.py:handler"
 """Stands for the handler, which comes with each run."""
-_KEYS = {"openai": "OPENAI_API_KEY"}
-"""The variable with an API's key, by preset."""
 
 
 def read(path: str | Path, **how: Any) -> Source:
@@ -60,10 +59,10 @@ def open_job(
     Args:
         store: the SQLite file, made where there is none.
         name: which batch job in it; None: the file's name without its suffix.
-        api: ``openai``, ``http`` (as None) or ``mock``, a fake API in this process.
+        api: a preset such as ``openai`` or ``anthropic``, ``http`` (as None) or ``mock``, a fake API in this process.
         base_url: where the paths that a handler calls are joined to; None: the API's own.
-        api_key: goes to that host as ``Authorization: Bearer``; None: with ``api="openai"`` and no other
-            ``base_url`` the variable OPENAI_API_KEY.
+        api_key: goes to that host in the API's own header; None: without another ``base_url`` the variable by
+            custom, such as OPENAI_API_KEY.
         headers: for every request to that host.
         concurrency: most records worked on at a time, and most requests in flight.
         requests: most requests in a time: ``500/min``, ``10/s``.
@@ -143,7 +142,7 @@ def _require_end(report: Report) -> None:
 
 def _key_from_environment(api: str | None, base_url: str | None) -> dict[str, str] | None:
     """A reference to the API's own key, which goes to nobody else's host."""
-    variable = _KEYS.get(api or "") if base_url is None else None
+    variable = PLACES.get(api or "", Place()).key if base_url is None else ""
     return {"env": variable} if variable else None
 
 

@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING, Any
 
-from rowcall.progress.text import clean, counted, dollars, latency_text, rate_text, short_number, short_time
+from rowcall.progress.text import clean, counted, latency_text, rate_text, short_number, short_time
 
 if TYPE_CHECKING:
     from rowcall.progress.display import Progress
 
-__all__ = ["Progress", "clean", "counted", "dollars", "latency_text", "rate_text", "short_number", "short_time"]
+__all__ = ["Progress", "clean", "counted", "latency_text", "rate_text", "short_number", "short_time"]
 
 
 def __getattr__(name: str) -> Any:

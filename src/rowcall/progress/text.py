@@ -43,13 +43,6 @@ def rate_text(per_second: float) -> str:
     return f"{per_second * 60:.1f}/min" if per_second * 60 >= 0.95 else f"{per_second * 3600:.1f}/h"
 
 
-def dollars(amount: float) -> str:
-    """``$1.21``; below a cent with two digits that say something: ``$0.0034``."""
-    if amount >= 0.01 or amount == 0:
-        return f"${amount:,.2f}"
-    return f"${amount:.2g}" if amount >= 1e-4 else "under $0.0001"
-
-
 def counted(number: int, word: str, words: str = "") -> str:
     """``1 record``, ``2,000 records``; ``words`` is the plural where it is not the word and an s."""
     return f"{number:,} {word if number == 1 else words or word + 's'}"

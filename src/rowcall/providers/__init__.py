@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any
 
 from rowcall.errors import ConfigError, Problem
+from rowcall.providers.anthropic import ANTHROPIC
 from rowcall.providers.base import Call, Provider, Request
 from rowcall.providers.batchfile import BatchFileProvider
+from rowcall.providers.dialect import Preset
 from rowcall.providers.failures import REASONS, classify
-from rowcall.providers.http import HTTP, HttpProvider, Preset
-from rowcall.providers.openai import mock, openai
+from rowcall.providers.gemini import GEMINI
+from rowcall.providers.http import HTTP, HttpProvider
+from rowcall.providers.openai import MOCK, OLLAMA, OPENAI, OPENROUTER, VLLM
 
 __all__ = ["PRESETS", "REASONS", "Call", "HttpProvider", "Provider", "Request", "classify", "make_provider"]
 
 BATCH_FILE = "openai-batch"
 """The preset whose records name their own URL and body."""
 
-PRESETS: dict[str, Callable[[str | None], Preset]] = {"http": lambda path: HTTP, "openai": openai, "mock": mock}
-"""What each preset fills in, by the path that is asked."""
+PRESETS: Mapping[str, Preset] = {
+    "openai": OPENAI,
+    "anthropic": ANTHROPIC,
+    "gemini": GEMINI,
+    "openrouter": OPENROUTER,
+    "ollama": OLLAMA,
+    "vllm": VLLM,
+    "http": HTTP,
+    "mock": MOCK,
+}
+"""What each other preset fills in."""
 
 
 def make_provider(preset: str, **keys: Any) -> Provider:
@@ -35,4 +47,4 @@ def make_provider(preset: str, **keys: Any) -> Provider:
         close = difflib.get_close_matches(preset, PRESETS, n=1)
         remedy = f"Did you mean {close[0]!r}?" if close else f"There are: {', '.join(PRESETS)}."
         raise ConfigError(Problem("api.preset", f"there is no preset {preset!r}", remedy))
-    return HttpProvider(PRESETS[preset](keys.get("path")), **keys)
+    return HttpProvider(PRESETS[preset], **keys)

@@ -12,14 +12,16 @@ from typing import Any
 import httpx
 
 from rowcall import values
+from rowcall.config.presets import PLACES
 from rowcall.outcome import Outcome, Reply, Success
-from rowcall.providers import openai
 from rowcall.providers.base import Call
 from rowcall.providers.building import parse_base_url
-from rowcall.providers.http import Dialect, HttpProvider, Preset
+from rowcall.providers.dialect import Form, Preset
+from rowcall.providers.http import HttpProvider
+from rowcall.providers.openai import ANY_KIND
 from rowcall.templates import union
 
-WHOLE = Dialect(usage=openai.usage, fault=lambda document, reply: None, request_id=openai.request_id)
+LINES = Preset(place=PLACES["openai-batch"], forms={"": Form(dialect=ANY_KIND, needs_body=False)})
 _SENT = frozenset({"url", "body"})
 
 
@@ -36,7 +38,7 @@ class BatchFileProvider(HttpProvider):
     """
 
     def __init__(self, *, base_url: str | None = None, **keys: Any) -> None:
-        super().__init__(Preset(method="POST", dialect=WHOLE), base_url=base_url, **keys)
+        super().__init__(LINES, base_url=base_url, **keys)
         self._base = parse_base_url(base_url or "")
         in_headers = union(self.trees)
         self.columns = None if in_headers is None else in_headers | _SENT

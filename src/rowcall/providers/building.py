@@ -46,6 +46,20 @@ def target_of(base: httpx.URL) -> str:
     return f"{base.scheme}://{base.netloc.decode('ascii')}"
 
 
+def with_model(path: str, body: Any) -> tuple[str, Any]:
+    """The path with the ``model`` of the body in the place of ``{model}``, and the body without it.
+
+    Raises:
+        ConfigError: the body has none, or one that is no text.
+    """
+    if "{model}" not in path:
+        return path, body
+    model = body.get("model") if isinstance(body, Mapping) else None
+    if not isinstance(model, str) or not model:
+        raise ConfigError(Problem("request.body.model", "is missing", "It stands in the path of this API's calls."))
+    return path.replace("{model}", model), {name: value for name, value in body.items() if name != "model"}
+
+
 class URLPart:
     """Builds the URL: ``base``, then ``path`` without doubled slashes, then the queries of both, then ``params``.
 
@@ -96,18 +110,24 @@ class HeadersPart:
 
     Args:
         tables: headers by their place in the config; later ones win, whatever the case of their names.
-        api_key: goes out as ``Authorization: Bearer`` where no table has that header.
+        api_key: goes out in ``key_header`` where no table has that header.
+        key_header: its name, in lower case, and what stands before the key.
     """
 
-    def __init__(self, tables: Mapping[str, Mapping[str, Any]], api_key: Secret | str | None) -> None:
+    def __init__(
+        self,
+        tables: Mapping[str, Mapping[str, Any]],
+        api_key: Secret | str | None,
+        key_header: tuple[str, str] = ("authorization", "Bearer "),
+    ) -> None:
         trees = {name: tree for where, table in tables.items() for name, tree in _compiled(table, where)}
         self.names = frozenset(trees)
         self.trees = tuple(trees.values())
         self._rendered = {name: tree for name, tree in trees.items() if not tree.constant}
         self._ready = list(_headers({name: tree for name, tree in trees.items() if tree.constant}, {}, {}))
-        if api_key is not None and "authorization" not in trees:
-            key = _header_value(f"Bearer {_shown(api_key)}", "api.api_key")
-            self._ready.append((b"authorization", key))
+        name, before = key_header
+        if api_key is not None and name not in trees:
+            self._ready.append((name.encode(), _header_value(f"{before}{_shown(api_key)}", "api.api_key")))
 
     def build(self, row: Mapping[str, Any], call: Mapping[str, Any]) -> list[Header]:
         """The headers for one record."""

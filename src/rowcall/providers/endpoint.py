@@ -9,6 +9,8 @@ import httpx
 
 from rowcall.config import Secret
 from rowcall.providers.building import Header, HeadersPart, parse_base_url, secrets_in, target_of
+from rowcall.providers.dialect import Preset
+from rowcall.providers.http import HTTP
 
 
 class Endpoint:
@@ -16,8 +18,9 @@ class Endpoint:
 
     Args:
         base_url: where paths are joined to; None: requests name whole URLs.
-        api_key: goes out as ``Authorization: Bearer``, unless a header of that name is given.
+        api_key: goes out in the preset's header, unless one of that name is given.
         headers: those of ``[api]``, templates with ``row`` and ``call``.
+        preset: whose API it is; ``Authorization: Bearer`` brings the key without one.
 
     Attributes:
         trees: the templates, for ``templates.check_columns``.
@@ -33,9 +36,11 @@ class Endpoint:
         *,
         api_key: Secret | str | None = None,
         headers: Mapping[str, Any] | None = None,
+        preset: Preset = HTTP,
     ) -> None:
         self._base = parse_base_url(base_url) if base_url else None
-        self._headers = HeadersPart({"api.headers": headers or {}}, api_key)
+        tables = {"preset": preset.headers, "api.headers": headers or {}}
+        self._headers = HeadersPart(tables, api_key, preset.key_header)
         self._secrets = secrets_in(api_key, headers)
         self.trees = self._headers.trees
 

@@ -2,56 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import httpx
 
 from rowcall import values
 from rowcall.config import Secret
+from rowcall.config.presets import PLACES
 from rowcall.errors import ConfigError, Problem
-from rowcall.outcome import Failure, Outcome, Reply, Success, Usage
+from rowcall.outcome import Failure, Outcome, Reply, Success
 from rowcall.providers.base import Call
-from rowcall.providers.building import BodyPart, HeadersPart, URLPart, parse_base_url, secrets_in, target_of
+from rowcall.providers.building import BodyPart, HeadersPart, URLPart, parse_base_url, secrets_in, target_of, with_model
+from rowcall.providers.dialect import PLAIN, Preset
 from rowcall.providers.failures import answer_failure, classify, html_failure, is_html, request_id
 from rowcall.providers.reading import Unacceptable, make_reading
 from rowcall.templates import Tree, union
 
-
-@dataclass(frozen=True, slots=True)
-class Dialect:
-    """What an API means beyond HTTP.
-
-    Attributes:
-        usage: the tokens that a document says it was billed for.
-        fault: the failure that a document of a 2xx reports; None where it has an answer.
-        request_id: the number of the call in a document, where the headers have none.
-        text: the answer is text, and text without a letter is no answer.
-    """
-
-    usage: Callable[[Any], Usage]
-    fault: Callable[[Any, Reply], Failure | None]
-    request_id: Callable[[Any], str | None]
-    text: bool = False
-
-
-PLAIN = Dialect(usage=lambda document: Usage(), fault=lambda document, reply: None, request_id=lambda document: None)
-
-
-@dataclass(frozen=True, slots=True)
-class Preset:
-    """What a preset fills in where the config is silent; None where it knows nothing."""
-
-    base_url: str | None = None
-    method: str | None = None
-    path: str = ""
-    extract: str | None = None
-    dialect: Dialect = PLAIN
-    needs_body: bool = False
-
-
-HTTP = Preset()
+HTTP = Preset(place=PLACES["http"], forms={"": PLAIN})
 
 
 class HttpProvider:
@@ -64,10 +33,11 @@ class HttpProvider:
     Args:
         preset: what fills in the gaps.
         base_url: where paths are joined to.
-        api_key: goes out as ``Authorization: Bearer``, unless a header of that name is given.
+        api_key: goes out in the preset's header, unless one of that name is given.
         headers: those of ``[api]``.
         method: left out: POST where there is a body, else GET.
-        path: a template; values in it are percent-encoded. Empty: the preset's.
+        path: a template; values in it are percent-encoded, and ``{model}`` is the ``model`` of the body, which is
+            taken out of it. Empty: the preset's.
         params: templates of the query.
         request_headers: those of ``[request]``; they win over ``headers``.
         body: templates; text goes out as text, everything else as JSON.
@@ -99,15 +69,18 @@ class HttpProvider:
         schema: dict[str, Any] | bool | None = None,
         answer: Iterable[str | int] = (),
     ) -> None:
-        base = parse_base_url(_required(base_url or preset.base_url, "api.base_url"))
-        if preset.needs_body:
+        base = parse_base_url(_required(base_url or preset.place.base_url, "api.base_url"))
+        form = preset.form_at(path)
+        if form.needs_body:
             _required(body, "request.body")
-        self._method = (method or preset.method or ("GET" if body is None else "POST")).upper()
-        self._url = URLPart(base, path or preset.path, params or {})
-        self._headers = HeadersPart({"api.headers": headers or {}, "request.headers": request_headers or {}}, api_key)
+        path, body = with_model(path or preset.place.path, body)
+        self._method = (method or ("GET" if body is None else "POST")).upper()
+        self._url = URLPart(base, path, params or {})
+        tables = {"preset": preset.headers, "api.headers": headers or {}, "request.headers": request_headers or {}}
+        self._headers = HeadersPart(tables, api_key, preset.key_header)
         self._body = BodyPart(body, typed="content-type" in self._headers.names)
-        self._reading = make_reading(extract or preset.extract, parse, schema)
-        self._dialect = preset.dialect
+        self._reading = make_reading(extract or form.extract, parse, schema)
+        self._dialect = form.dialect
         self._answers = statuses(answer)
         self._secrets = secrets_in(api_key, headers, params, request_headers, body)
         self.target = target_of(base)

@@ -187,7 +187,8 @@ class Counts:
     """A kind at a glance.
 
     ``attempts`` sums charged calls; tokens count failed tries too; ``retrying`` are pending jobs that were called
-    before; ``by_http_status`` counts the last call of each job.
+    before; ``by_http_status`` counts the last call of each job; ``cost`` is in nano-dollars, None where no price was
+    ever known.
     """
 
     by_status: dict[Status, int]
@@ -197,7 +198,7 @@ class Counts:
     output_tokens: int = 0
     cached_tokens: int = 0
     reasoning_tokens: int = 0
-    cost: float | None = None
+    cost: int | None = None
     by_http_status: dict[int, int] = field(default_factory=dict)
 
     @property
@@ -222,7 +223,7 @@ class ErrorGroup:
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """A job as people see it. Times are ISO-8601 UTC text; latency is in seconds."""
+    """A job as people see it. Times are ISO-8601 UTC text, latency is in seconds, cost in nano-dollars."""
 
     row: int
     key: str
@@ -243,7 +244,7 @@ class JobRow:
     output_tokens: int | None
     cached_tokens: int | None
     reasoning_tokens: int | None
-    cost: float | None
+    cost: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,6 +283,7 @@ class Try:
     request_id: str | None
     latency: float | None
     body: str | None
+    cost: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,6 +316,9 @@ class Reader(Protocol):
 
     async def counts(self, kind: str) -> Counts:
         """A kind at a glance."""
+
+    async def spent(self, kind: str) -> int:
+        """What all calls of the kind have cost so far, in nano-dollars: those that are written."""
 
     async def errors(self, kind: str) -> list[ErrorGroup]:
         """Failed jobs by reason, most first."""

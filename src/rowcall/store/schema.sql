@@ -28,7 +28,7 @@ CREATE TABLE jobs (
     output_tokens    INTEGER,
     cached_tokens    INTEGER,
     reasoning_tokens INTEGER,
-    cost             REAL,
+    cost             INTEGER,                       -- nano-dollars (10^-9 $); NULL: no price known; so everywhere
     UNIQUE (kind, id)
 ) STRICT;
 
@@ -77,6 +77,7 @@ CREATE TABLE results (
     output_tokens    INTEGER NOT NULL,
     cached_tokens    INTEGER NOT NULL,
     reasoning_tokens INTEGER NOT NULL,
+    cost             INTEGER,
     value            TEXT NOT NULL,                 -- JSON
     UNIQUE (job, epoch)
 ) STRICT;
@@ -97,6 +98,7 @@ CREATE TABLE tries (
     output_tokens    INTEGER NOT NULL,
     cached_tokens    INTEGER NOT NULL,
     reasoning_tokens INTEGER NOT NULL,
+    cost             INTEGER,
     body             TEXT,
     PRIMARY KEY (job, epoch)
 ) STRICT, WITHOUT ROWID;
@@ -108,7 +110,8 @@ CREATE TABLE totals (
     input_tokens     INTEGER NOT NULL DEFAULT 0,
     output_tokens    INTEGER NOT NULL DEFAULT 0,
     cached_tokens    INTEGER NOT NULL DEFAULT 0,
-    reasoning_tokens INTEGER NOT NULL DEFAULT 0
+    reasoning_tokens INTEGER NOT NULL DEFAULT 0,
+    cost             INTEGER
 ) STRICT;
 
 -- Running processes. A dead one's lock file (<database>-session-<id>) is free, or its beat stands still.

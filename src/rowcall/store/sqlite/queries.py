@@ -36,10 +36,13 @@ _TOKENS = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
 _KINDS = "SELECT DISTINCT kind FROM requests ORDER BY kind"
 
 _COUNTS = """
-    SELECT status, run_after IS NOT NULL AND status = 'pending' AS retrying, http_status, count(*), sum(cost)
+    SELECT status, run_after IS NOT NULL AND status = 'pending' AS retrying, http_status, count(*)
     FROM jobs NOT INDEXED WHERE kind = ? GROUP BY 1, 2, 3
 """
-_TOTALS = "SELECT attempts, input_tokens, output_tokens, cached_tokens, reasoning_tokens FROM totals WHERE kind = ?"
+_TOTALS = """
+    SELECT attempts, input_tokens, output_tokens, cached_tokens, reasoning_tokens, cost FROM totals WHERE kind = ?
+"""
+_SPENT = "SELECT cost FROM totals WHERE kind = ?"
 
 _ERRORS = """
     SELECT coalesce(reason, ''), count(*) AS count, id, coalesce(error, ''), min(rowid)
@@ -62,7 +65,7 @@ _PAGE = (
 _PAYLOAD = "SELECT record FROM payloads WHERE job = ?"
 
 _TRIES = """
-    SELECT at, epoch, class, reason, message, charged, http_status, request_id, latency_ms / 1000, body
+    SELECT at, epoch, class, reason, message, charged, http_status, request_id, latency_ms / 1000, body, cost
     FROM tries WHERE job = ? ORDER BY epoch
 """
 
@@ -162,16 +165,20 @@ def kinds(connection: sqlite3.Connection) -> list[str]:
 def counts(connection: sqlite3.Connection, kind: str) -> Counts:
     """A kind at a glance: one walk over its jobs."""
     groups = connection.execute(_COUNTS, (kind,)).fetchall()
-    costs = [cost for *_, cost in groups if cost is not None]
-    attempts, *tokens = connection.execute(_TOTALS, (kind,)).fetchone() or (0, 0, 0, 0, 0)
+    attempts, *tokens, cost = connection.execute(_TOTALS, (kind,)).fetchone() or (0, 0, 0, 0, 0, None)
     return Counts(
-        by_status=_added((Status(status), count) for status, _, _, count, _ in groups),
-        retrying=sum(count for _, retrying, _, count, _ in groups if retrying),
+        by_status=_added((Status(status), count) for status, _, _, count in groups),
+        retrying=sum(count for _, retrying, _, count in groups if retrying),
         attempts=attempts,
         **dict(zip(_TOKENS, tokens, strict=True)),
-        cost=sum(costs) if costs else None,
-        by_http_status=_added((http, count) for _, _, http, count, _ in groups if http is not None),
+        cost=cost,
+        by_http_status=_added((http, count) for _, _, http, count in groups if http is not None),
     )
+
+
+def spent(connection: sqlite3.Connection, kind: str) -> int:
+    """What the calls of a kind have cost, in nano-dollars."""
+    return _first(connection.execute(_SPENT, (kind,))) or 0
 
 
 def _added(pairs: Iterable[tuple[Name, int]]) -> dict[Name, int]:

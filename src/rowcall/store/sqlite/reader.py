@@ -77,6 +77,10 @@ class SQLiteReader(Reader):
         """A kind at a glance: one walk over its jobs, about 0.5 s for a million."""
         return await self._read(queries.counts, kind)
 
+    async def spent(self, kind: str) -> int:
+        """What all calls of the kind have cost so far, in nano-dollars."""
+        return await self._read(queries.spent, kind)
+
     async def errors(self, kind: str) -> list[ErrorGroup]:
         """Failed jobs by reason, most first."""
         return await self._read(queries.errors, kind)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rowcall import values
@@ -24,7 +25,7 @@ _CLOSE = """
     UPDATE jobs SET status = :status, attempts = attempts + :charged, crashes = 0, session = NULL,
         run_after = :run_after, wait_ms = :wait_ms, error = :error, reason = :reason, updated_at = :at,
         http_status = :http_status, request_id = :request_id, latency_ms = :latency_ms, input_tokens = :input,
-        output_tokens = :output, cached_tokens = :cached, reasoning_tokens = :reasoning
+        output_tokens = :output, cached_tokens = :cached, reasoning_tokens = :reasoning, cost = :cost
     WHERE rowid = :row AND epoch = :epoch AND status = :held AND request = :request AND input_hash = :hash
     RETURNING kind
 """
@@ -51,22 +52,23 @@ _OUTDONE = """
 """
 _RESULT = """
     INSERT OR IGNORE INTO results (job, epoch, request, input_hash, superseded, batch, at,
-        input_tokens, output_tokens, cached_tokens, reasoning_tokens, value)
-    SELECT :row, :epoch, :request, :hash, :superseded, batch, :at, :input, :output, :cached, :reasoning, :value
+        input_tokens, output_tokens, cached_tokens, reasoning_tokens, cost, value)
+    SELECT :row, :epoch, :request, :hash, :superseded, batch, :at, :input, :output, :cached, :reasoning, :cost, :value
     FROM jobs WHERE rowid = :row
 """
 _TRY = """
     INSERT OR IGNORE INTO tries (job, epoch, at, class, reason, message, charged, http_status, request_id, latency_ms,
-        input_tokens, output_tokens, cached_tokens, reasoning_tokens, body)
+        input_tokens, output_tokens, cached_tokens, reasoning_tokens, cost, body)
     VALUES (:row, :epoch, :at, :class, :reason, :error, :charged, :http_status, :request_id, :latency_ms,
-        :input, :output, :cached, :reasoning, :body)
+        :input, :output, :cached, :reasoning, :cost, :body)
 """
 _ADD = """
-    INSERT INTO totals VALUES (:kind, :attempts, :input, :output, :cached, :reasoning)
+    INSERT INTO totals VALUES (:kind, :attempts, :input, :output, :cached, :reasoning, :cost)
     ON CONFLICT DO UPDATE SET attempts = attempts + excluded.attempts,
         input_tokens = input_tokens + excluded.input_tokens, output_tokens = output_tokens + excluded.output_tokens,
         cached_tokens = cached_tokens + excluded.cached_tokens,
-        reasoning_tokens = reasoning_tokens + excluded.reasoning_tokens
+        reasoning_tokens = reasoning_tokens + excluded.reasoning_tokens,
+        cost = coalesce(cost + excluded.cost, cost, excluded.cost)
 """
 
 
@@ -91,7 +93,7 @@ def settle(connection: sqlite3.Connection, now: float, entries: Sequence[Entry])
     """Write a group; returns those that came too late."""
     used = _Used()
     late = [entry.settlement for entry in entries if not _settle_one(connection, now, entry, used)]
-    connection.executemany(_ADD, used.by_kind.values())
+    connection.executemany(_ADD, used.parameters())
     return late
 
 
@@ -104,14 +106,15 @@ def hand_back(connection: sqlite3.Connection, now: float, taken: Iterable[Taken]
 class _Used:
     """What a group adds to the totals, by kind."""
 
-    by_kind: dict[str, dict[str, Any]] = field(default_factory=dict)
+    usage: dict[str, Usage] = field(default_factory=dict)
+    attempts: Counter[str] = field(default_factory=Counter)
 
     def add(self, kind: str, usage: Usage, attempts: int) -> None:
-        none = {"kind": kind, "attempts": 0, "input": 0, "output": 0, "cached": 0, "reasoning": 0}
-        sums = self.by_kind.setdefault(kind, none)
-        sums["attempts"] += attempts
-        for name, tokens in _tokens(usage).items():
-            sums[name] += tokens
+        self.usage[kind] = self.usage.get(kind, Usage()) + usage
+        self.attempts[kind] += attempts
+
+    def parameters(self) -> list[dict[str, Any]]:
+        return [{"kind": kind, "attempts": self.attempts[kind], **asdict(sum_)} for kind, sum_ in self.usage.items()]
 
 
 def _settle_one(connection: sqlite3.Connection, now: float, entry: Entry, used: _Used) -> bool:
@@ -175,13 +178,9 @@ def _parameters(settlement: Settlement) -> dict[str, Any]:
         "http_status": outcome.status,
         "request_id": _clean(outcome.request_id, _ERROR_LENGTH),
         "latency_ms": None if outcome.latency is None else round(outcome.latency * 1000, 1),
-        **_tokens(outcome.usage),
+        **asdict(outcome.usage),
         **(_failed(outcome) if isinstance(outcome, Failure) else _answered(outcome, job)),
     }
-
-
-def _tokens(usage: Usage) -> dict[str, int]:
-    return {"input": usage.input, "output": usage.output, "cached": usage.cached, "reasoning": usage.reasoning}
 
 
 def _answered(success: Success, job: Job) -> dict[str, Any]:

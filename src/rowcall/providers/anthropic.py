@@ -1,0 +1,38 @@
+"""Anthropic's messages.
+
+Facts from https://docs.anthropic.com/en/api/messages: ``input_tokens`` is without what was written to the cache or read
+from it, ``output_tokens`` is with what the model thought.
+"""
+
+from __future__ import annotations
+
+from rowcall.config.presets import PLACES
+from rowcall.providers.dialect import Dialect, Form, Preset
+
+MESSAGES = Form(
+    extract="join('', (content || `[]`)[?type=='text'].text)",
+    dialect=Dialect(
+        input=("usage.input_tokens", "usage.cache_creation_input_tokens", "usage.cache_read_input_tokens"),
+        output=("usage.output_tokens",),
+        cached=("usage.cache_read_input_tokens",),
+        reasoning="usage.output_tokens_details.thinking_tokens",
+        errors=("error",),
+        ends=("stop_reason",),
+        meanings={
+            "max_tokens": "truncated",
+            "model_context_window_exceeded": "truncated",
+            "pause_turn": "truncated",
+            "refusal": "filtered",
+        },
+        id="id",
+        limits=("max_tokens",),
+        text=True,
+    ),
+)
+
+ANTHROPIC = Preset(
+    place=PLACES["anthropic"],
+    forms={"/messages": MESSAGES},
+    key_header=("x-api-key", ""),
+    headers={"anthropic-version": "2023-06-01"},
+)

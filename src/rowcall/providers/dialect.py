@@ -1,0 +1,171 @@
+"""What an API means beyond HTTP, as a table: where its documents say what was used, how a text ended, what failed."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rowcall.config.presets import Place
+from rowcall.outcome import Failure, Reply, Usage
+from rowcall.price import nano
+from rowcall.providers.failures import answer_failure, embedded, failure, one_line
+from rowcall.providers.reading import Extract, compile_path
+
+_MOST = 2**53
+_MOST_DOLLARS = 10**6
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """Where a document says what. A place is names and indexes, ``choices[0].finish_reason``.
+
+    Attributes:
+        input: counts that add up to all tokens that were read, cached ones too.
+        output: counts that add up to all tokens that were written, reasoning too.
+        cached: counts that add up to the tokens read from a cache.
+        reasoning: the count of tokens that the model thought in.
+        cost: where it says what the call cost, in dollars.
+        errors: where an error may stand inside a 2xx.
+        ends: where it says how the text ended.
+        meanings: the reason of the failure that an end means; an end that is not here is the model's own.
+        refusal: where the model's words stand when it refuses.
+        id: where the call's own number stands, for replies whose headers have none.
+        limits: where a request limits the tokens of its answer, by dots; the last one is what a request gets
+            that has none of them.
+        text: the answer is text, and text without a letter is no answer.
+    """
+
+    input: tuple[str, ...] = ()
+    output: tuple[str, ...] = ()
+    cached: tuple[str, ...] = ()
+    reasoning: str | None = None
+    cost: str | None = None
+    errors: tuple[str, ...] = ()
+    ends: tuple[str, ...] = ()
+    meanings: Mapping[str, str] = field(default_factory=dict)
+    refusal: str | None = None
+    id: str | None = None
+    limits: tuple[str, ...] = ()
+    text: bool = False
+
+    def usage(self, document: Any) -> Usage:
+        """The tokens that a document says it was billed for; 0 for what it does not say."""
+        return Usage(
+            input=_sum(document, self.input),
+            output=_sum(document, self.output),
+            cached=_sum(document, self.cached),
+            reasoning=_count(document, self.reasoning),
+            cost=_cost(at(document, self.cost)),
+        )
+
+    def fault(self, document: Any, reply: Reply) -> Failure | None:
+        """The failure that a 2xx reports: an error object, or an end that is not the model's own."""
+        for place in self.errors:
+            if error := at(document, place):
+                return _reported(error, reply)
+        return self._ended_badly(document, reply) or self._refused(document, reply)
+
+    def request_id(self, document: Any) -> str | None:
+        """The call's own number in a document."""
+        number = at(document, self.id)
+        return number[:200] if isinstance(number, str) else None
+
+    def _ended_badly(self, document: Any, reply: Reply) -> Failure | None:
+        for place in self.ends:
+            end = at(document, place)
+            reason = self.meanings.get(end) if isinstance(end, str) else None
+            if reason:
+                words = _WORDS[reason].format(one_line(end))
+                return answer_failure(reply, reason, words, retry=reason == "error_reply")
+        return None
+
+    def _refused(self, document: Any, reply: Reply) -> Failure | None:
+        words = at(document, self.refusal)
+        return answer_failure(reply, "filtered", f"the model refused: {words}", retry=False) if words else None
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One kind of call of an API.
+
+    Attributes:
+        extract: JMESPath to the answer.
+        dialect: what the documents mean.
+        needs_body: nothing can be asked without one.
+    """
+
+    extract: str | None = None
+    dialect: Dialect = field(default_factory=Dialect)
+    needs_body: bool = True
+
+
+PLAIN = Form(needs_body=False)
+"""A call of any API: nothing is known about its documents."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """What fills in where the config is silent.
+
+    Attributes:
+        place: where calls go.
+        forms: the kinds of calls, by the end of their path; the first is the usual one.
+        other: the kind of a call whose path is none of them; None: the usual one.
+        key_header: the header that brings the key, and what stands before it there.
+        headers: further headers.
+    """
+
+    place: Place
+    forms: Mapping[str, Form]
+    other: Form | None = None
+    key_header: tuple[str, str] = ("authorization", "Bearer ")
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def form_at(self, path: str | None) -> Form:
+        """The kind of call that is made at a path; without one the usual kind."""
+        usual, *_ = self.forms.values()
+        asked = (path or "").partition("?")[0].rstrip("/")
+        if not asked:
+            return usual
+        return next((form for end, form in self.forms.items() if asked.endswith(end)), self.other or usual)
+
+
+def at(document: Any, place: str | None) -> Any:
+    """What stands at a place of a document; None where there is nothing."""
+    return None if place is None else _lookup(place)(document)
+
+
+@functools.cache
+def _lookup(place: str) -> Extract:
+    return compile_path(place)
+
+
+def _sum(document: Any, places: tuple[str, ...]) -> int:
+    return sum(_count(document, place) for place in places)
+
+
+def _count(document: Any, place: str | None) -> int:
+    count = at(document, place)
+    return count if isinstance(count, int) and 0 < count < _MOST else 0
+
+
+def _cost(dollars: Any) -> int | None:
+    known = isinstance(dollars, int | float) and not isinstance(dollars, bool) and 0 <= dollars < _MOST_DOLLARS
+    return nano(dollars) if known else None
+
+
+def _reported(error: Any, reply: Reply) -> Failure:
+    found = embedded(error, reply)
+    if found:
+        return failure(reply, found)
+    words = error.get("message") if isinstance(error, dict) else error
+    return answer_failure(reply, "error_reply", f"an error inside HTTP 200: {one_line(str(words or 'no message'))}")
+
+
+_WORDS = {
+    "truncated": "the answer was cut at its limit of tokens ({})",
+    "filtered": "the content filter stopped the answer ({})",
+    "error_reply": "the API ended the answer with an error ({})",
+}

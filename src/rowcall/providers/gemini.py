@@ -1,0 +1,48 @@
+"""Gemini's generateContent and embedContent.
+
+Facts from https://ai.google.dev/api/generate-content: the model stands in the path; ``promptTokenCount`` is with what
+came from a cache, ``candidatesTokenCount`` is without what the model thought. A prompt that is blocked has no
+candidates.
+"""
+
+from __future__ import annotations
+
+from rowcall.config.presets import PLACES
+from rowcall.providers.dialect import Dialect, Form, Preset
+
+_FILTERED = (
+    *("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "ESCALATION"),
+    *("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"),
+)
+_BROKEN = (
+    *("OTHER", "IMAGE_OTHER", "NO_IMAGE", "MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE"),
+    *("UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MISSING_THOUGHT_SIGNATURE"),
+)
+
+GENERATE = Form(
+    extract="join('', (candidates[0].content.parts || `[]`)[?thought != `true` && text].text)",
+    dialect=Dialect(
+        input=("usageMetadata.promptTokenCount", "usageMetadata.toolUsePromptTokenCount"),
+        output=("usageMetadata.candidatesTokenCount", "usageMetadata.thoughtsTokenCount"),
+        cached=("usageMetadata.cachedContentTokenCount",),
+        reasoning="usageMetadata.thoughtsTokenCount",
+        errors=("error",),
+        ends=("promptFeedback.blockReason", "candidates[0].finishReason"),
+        meanings={
+            "MAX_TOKENS": "truncated",
+            **dict.fromkeys(_FILTERED, "filtered"),
+            **dict.fromkeys(_BROKEN, "error_reply"),
+        },
+        id="responseId",
+        limits=("generationConfig.maxOutputTokens",),
+        text=True,
+    ),
+)
+
+EMBED = Form(extract="embedding.values", dialect=Dialect(input=("usageMetadata.promptTokenCount",), errors=("error",)))
+
+GEMINI = Preset(
+    place=PLACES["gemini"],
+    forms={":generateContent": GENERATE, ":embedContent": EMBED},
+    key_header=("x-goog-api-key", ""),
+)
