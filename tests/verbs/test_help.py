@@ -33,6 +33,7 @@ PROMISED = {
         "--env-file",
         "--events",
     ],
+    "report": ["-o", "--all", "--store", "--name"],
     "schema": [],
     "completion": [],
     "status": ["--json", "--store", "--name"],

@@ -140,7 +140,7 @@ def _held_up(pipeline: Pipeline, following: Following) -> Iterator[str]:
         yield f"stopping: waiting for calls in flight, up to {short_time(pipeline.config.stop.grace)}"
     if outage := pipeline.outage:
         age, probe = short_time(monotonic() - outage.since), _probe(outage.probe_at)
-        yield f"offline for {age}, {probe}; nothing lost: {clean(outage.cause.message)}"
+        yield f"{outage_word(outage.cause.message)} for {age}, {probe}; nothing lost: {clean(outage.cause.message)}"
     if resting := pipeline.resting_for:
         until = (datetime.now().astimezone() + timedelta(seconds=resting)).strftime("%H:%M:%S")
         yield f"resting until {until}, as the API asked: {clean(following.resting)}"
@@ -148,6 +148,11 @@ def _held_up(pipeline: Pipeline, following: Following) -> Iterator[str]:
         yield "the first call goes alone; the others follow once it is answered, or after 5s"
     if pipeline.rate_wait > PACED_FROM:
         yield f"paced by [pace] requests = {pipeline.config.pace.requests}"
+
+
+def outage_word(cause: str) -> str:
+    """How an outage is called: an API that answers with errors is reached, and yet of no use."""
+    return "API down" if cause.startswith("HTTP ") else "offline"
 
 
 def _probe(probe_at: float | None) -> str:

@@ -93,6 +93,10 @@ _LAST_RUN = """
     SELECT id, kind, pass, started_at, ended_at, stop_reason, settings, totals, session
     FROM runs WHERE kind = ? ORDER BY id DESC LIMIT 1
 """
+_RUNS = """
+    SELECT id, kind, pass, started_at, ended_at, stop_reason, settings, totals, session
+    FROM runs WHERE kind = ? ORDER BY id
+"""
 _SESSION = "SELECT id, host FROM sessions WHERE id = ?"
 
 _REQUEST = "SELECT id FROM requests WHERE kind = ? AND hash = ?"
@@ -246,8 +250,15 @@ def strays(connection: sqlite3.Connection, kind: str, pass_: int) -> int:
 def last_run(connection: sqlite3.Connection, kind: str, lives: Callable[[int], bool]) -> RunRow | None:
     """The newest run of the kind; ``lives`` tells whether a session does."""
     row = connection.execute(_LAST_RUN, (kind,)).fetchone()
-    if row is None:
-        return None
+    return _run_row(row, lives) if row else None
+
+
+def runs(connection: sqlite3.Connection, kind: str, lives: Callable[[int], bool]) -> list[RunRow]:
+    """The runs of the kind, oldest first."""
+    return [_run_row(row, lives) for row in connection.execute(_RUNS, (kind,))]
+
+
+def _run_row(row: tuple[Any, ...], lives: Callable[[int], bool]) -> RunRow:
     *facts, settings, totals, session = row
     alive = facts[4] is None and lives(session)
     return RunRow(*(*facts, json.loads(settings), json.loads(totals), alive))
