@@ -87,9 +87,7 @@ def _tiles(facts: Facts) -> list[tuple[str, str]]:
     tiles += [("calls charged", f"{s.attempts:,}")]
     tiles += [("done a second", rate_text(s.rate_per_s))] * bool(s.rate_per_s) if s.rate_per_s else []
     if s.latency_ms.p50 is not None and s.latency_ms.p95 is not None:
-        tiles.append(
-            ("p50 / p95", f"{latency_text(s.latency_ms.p50 / 1000)} / {latency_text(s.latency_ms.p95 / 1000)}")
-        )
+        tiles += [("p50", latency_text(p50 / 1000)), ("p95", latency_text(p95 / 1000))]
     if s.tokens.input or s.tokens.output:
         tiles += [("tokens in", short_number(s.tokens.input)), ("tokens out", short_number(s.tokens.output))]
     if s.cost_usd is not None:
