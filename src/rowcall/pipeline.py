@@ -21,11 +21,12 @@ from rowcall.executor import Executor
 from rowcall.exports import FormatName
 from rowcall.job import Status
 from rowcall.judge import Judge
+from rowcall.network import make_client
 from rowcall.outcome import Action
 from rowcall.pace.budget import Budget
 from rowcall.pace.gate import ALONE_FOR, PROBE_WAITS, Closed, Gate
 from rowcall.pace.rate import Limit, Onlooker, Rate
-from rowcall.parts import Parts, assemble, check_output, make_client, make_mock, open_reader, open_store
+from rowcall.parts import Parts, assemble, check_output, make_mock, open_reader, open_store
 from rowcall.price import nano
 from rowcall.producer import Destination, Producer
 from rowcall.settler import Settler
@@ -301,6 +302,22 @@ class Pipeline:
             self._worked_off = True
             return await self._report(begun, ending, output, monotonic() - started)
 
+    async def bring_in(self, stack: AsyncExitStack, options: Options = Options()) -> tuple[Store, Parts]:
+        """Bring the input in and call nothing; the store stays open until ``stack`` ends.
+
+        Raises:
+            ConfigError, InputError, RequestChanged, StoreError: as ``run``.
+        """
+        parts = await self._prepare(stack)
+        agreement = await self._agree(parts, options)
+        begun = await self._begin(stack, parts, agreement, options)
+        to = Destination(self.config.name, begun.run.pass_, begun.request, begun.batch)
+        try:
+            await Producer(begun.store, parts.source, parts.keying, to, notice=lambda: None).run()
+        finally:
+            await begun.store.end_run(begun.run, "brought in", {})
+        return begun.store, parts
+
     async def export(self, path: Path, *, format_: FormatName | None = None, only: Status | None = None) -> int:
         """Write the input with its answers; returns how many rows.
 
@@ -342,7 +359,7 @@ class Pipeline:
         """Open the store and make this run known in it; what begins here ends with ``stack``."""
         name = self.config.name
         store = await stack.enter_async_context(await open_store(self.config, self._wait))
-        client = await stack.enter_async_context(make_client(self.config, self._concurrency))
+        client = await stack.enter_async_context(make_client(self.config, self._concurrency, parts.network))
         session = await store.begin_session()
         stack.push_async_callback(store.end_session, session)
         await store.reap()
@@ -404,7 +421,7 @@ class Pipeline:
         config, store, run = self.config, begun.store, begun.run
         gate = Gate(probe_waits=self._timing.probe_waits, alone_for=self._timing.alone_for)
         backoff = config.retry.backoff
-        policy = RetryPolicy(config.retry.attempts, backoff.first, backoff.max, config.response.retries)
+        policy = RetryPolicy(config.retry.attempts, backoff.first, backoff.max, config.response.budgets)
         judge = Judge(gate, policy, request_known=begun.known)
         asked = config.pace.requests
         rate = Rate(Limit(asked.count, asked.per) if asked else None)

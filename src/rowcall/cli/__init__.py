@@ -27,6 +27,7 @@ VERBS = {
     "cancel": ("rowcall.cli.change:cancel", "Take records out of the work."),
     "rollback": ("rowcall.cli.change:rollback", "Let the answers of a batch no longer count."),
     "export": ("rowcall.cli.files:export", "Write the input with its answers."),
+    "import": ("rowcall.cli.files:import_", "Take in answers that a provider's batch API made."),
     "report": ("rowcall.cli.report:report", "A page with pictures of a run."),
     "verify": ("rowcall.cli.verify:verify", "Whether input, store and export belong together."),
     "backup": ("rowcall.cli.keep:backup", "A snapshot of the store, also during a run."),

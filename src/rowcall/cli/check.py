@@ -44,7 +44,7 @@ def check(config: Path, probe: bool, verbose: bool, **flags: Any) -> int:
     """
     loaded = load_config(config, flags)
     if verbose:
-        click.echo("\n".join([*_versions(), *_settings(loaded)]))
+        click.echo("\n".join([*_versions(), *_settings(loaded), *_proxy(loaded)]))
     findings = examine(loaded)
     click.echo("\n".join(_report(findings)))
     if findings.problem_count:
@@ -96,6 +96,14 @@ def _settings(config: Config) -> Iterator[str]:
         shown = json.dumps(value, ensure_ascii=False)
         cut = clean(shown if len(shown) <= _SHOWN_VALUE else f"{shown[:_SHOWN_VALUE]}...")
         yield f"{'.'.join(map(str, path))} = {cut}   ({_source(config, path)})"
+
+
+def _proxy(config: Config) -> Iterator[str]:
+    """The proxy that the environment names for the API, where the config names none."""
+    from rowcall.network import environment_proxy
+
+    if proxy := environment_proxy(config):
+        yield f"api.proxy = {json.dumps(clean(proxy.url))}   ({proxy.origin})"
 
 
 def _leaves(table: dict[str, Any], path: KeyPath) -> Iterator[tuple[KeyPath, Any]]:

@@ -21,6 +21,7 @@ from rowcall.cli.sending import Marks, Preview, Shown
 from rowcall.config import Config
 from rowcall.errors import InputError, Problem, RowcallError, TemplateError
 from rowcall.job import Record
+from rowcall.network import make_network
 from rowcall.parts import calls_of, check_handler_columns, make_prices, source_of
 from rowcall.sources.base import Source
 from rowcall.templates import Key, Tree, check_columns, compile_key
@@ -85,7 +86,9 @@ class Findings:
 def examine(config: Config) -> Findings:
     """Look at everything. Reads files and runs the commands that give secrets: blocks."""
     findings = Findings()
-    findings.tried(config.resolve, config)
+    resolved = findings.tried(config.resolve, config)
+    if resolved is not None:
+        findings.tried(lambda: make_network(resolved), config)
     calls = findings.tried(lambda: calls_of(config.masked(Marks(config.folder))), config)
     findings.tried(lambda: make_prices(config), config)
     preview = None if config.handler else findings.tried(lambda: Preview(config), config)
@@ -161,7 +164,7 @@ class _Reading:
         if self.key is None:
             return ""
         try:
-            key = self.key(record.data)
+            key = self.key.of(record)
         except ValueError as error:
             self.findings.keyless += 1
             self.findings.add(Problem(record.where, str(error)))

@@ -21,6 +21,7 @@ HINTS = {
     "bad_key": f"the key was refused for these; check [api] api_key, {_THEN}",
     "no_credit": f"credit or quota was used up: top it up, {_THEN}",
     "proxy_auth": f"a proxy asked for a password: check HTTPS_PROXY, {_THEN}",
+    "proxy_refused": f"a proxy let nothing through to these; {_AGAIN}",
     "redirected": f"these were sent elsewhere: check [api] base_url and [request] path, {_THEN}",
     "rate_limited": f"refused again and again while others passed; lower [pace] requests, {_THEN}",
     "overloaded": _SERVER,
@@ -28,13 +29,15 @@ HINTS = {
     # the answer breaks the contract
     "not_json": f"the answer was no JSON; ask for JSON in the prompt, or leave out [response] parse, {_THEN}",
     "empty": "the reply held nothing where [response] extract looked; look at one with: rowcall show KEY",
-    "truncated": f"cut at its limit of tokens: raise max_tokens in [request.body], {_THEN}",
-    "filtered": "the model or its content filter refused; trying again brings the same",
+    "truncated": f"cut at its limit: raise it in [request.body], or set [response] on_truncated, {_THEN}",
+    "filtered": "the model or its content filter refused; [response.retry] filtered = 1 asks once more",
     "schema": f"the answer breaks [response] schema; look at one with: rowcall show KEY; mend the prompt, {_THEN}",
+    "assertion": f"an expression of [response] assert does not hold; look at one with: rowcall show KEY, {_THEN}",
     "extract_failed": f"[response] extract does not fit these replies; look at one with: rowcall show KEY, {_THEN}",
     "error_reply": f"the API reported an error inside a 200; {_AGAIN}",
     # the record or the handler
     "template_error": f"a column that [request] uses is missing or of another kind in these: mend the input, {_THEN}",
+    "attachment": f"put the file there, make it smaller, or raise [request] max_attachment, {_THEN}",
     "handler_error": f"your function broke; rowcall show KEY has the traceback; mend it, {_THEN}",
     "result_not_json": f"your function returned what no JSON can hold; change it, {_THEN}",
     "put_off": f"your function put these off a hundred times; {_AGAIN}",
@@ -47,7 +50,7 @@ HINTS = {
     "reply_too_large": "the reply is larger than rowcall keeps; ask the API for less",
     "timeout": f"no whole answer within [api] timeout: raise it, or ask for less, {_THEN}",
     **dict.fromkeys(("cannot_connect", "refused", "name_not_found", "no_route", "connect_broken"), _NETWORK),
-    **dict.fromkeys(("connect_timeout", "pool_timeout", "too_many_files", "offline"), _NETWORK),
+    **dict.fromkeys(("connect_timeout", "pool_timeout", "too_many_files", "offline", "proxy_failed"), _NETWORK),
     **dict.fromkeys(("stale_connection", "reset", "closed_early", "body_cut", "garbled", "connection_lost"), _NETWORK),
     **dict.fromkeys(("tls_failed", "tls_untrusted", "tls_expired", "tls_wrong_host"), _TLS),
 }
@@ -58,8 +61,10 @@ STOPS = {
     "offline": "Nobody answers there any more: check the network; [stop] offline_for says how long a run waits.",
     "max_failures": "See what failed with: rowcall errors; mend it, or allow more in [stop] max_failures.",
     "disk_full": "Make room on the disk of the store; nothing stored is lost.",
+    "tls_untrusted": "If its certificate should be trusted: [api] ca_file names the authority; else check base_url.",
+    "proxy_refused": "The proxy lets nothing through to it: name another in [api] proxy, or the host in NO_PROXY.",
     **dict.fromkeys(
-        ("tls_failed", "tls_untrusted", "tls_expired", "tls_wrong_host"),
+        ("tls_failed", "tls_expired", "tls_wrong_host"),
         "The certificate is not good for this host: check [api] base_url, this machine's clock, and any proxy.",
     ),
     **dict.fromkeys(

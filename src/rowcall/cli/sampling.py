@@ -11,10 +11,11 @@ from rowcall import values
 from rowcall.calling import Caller, Departure, Wire
 from rowcall.config import Config
 from rowcall.job import Job
+from rowcall.network import make_client, make_network
 from rowcall.outcome import Outcome, Success
 from rowcall.pace.gate import Gate
 from rowcall.pace.rate import Limit, Rate
-from rowcall.parts import call_key, calls_of, make_client, make_mock, make_prices
+from rowcall.parts import call_key, calls_of, make_mock, make_prices
 from rowcall.progress import clean
 from rowcall.templates import input_hash, request_hash
 
@@ -32,8 +33,10 @@ async def outcomes(config: Config, samples: Iterable[Sample]) -> AsyncIterator[O
         base_url = None
         if config.api.preset == "mock":
             base_url = (await stack.enter_async_context(make_mock(config))).url
-        calls = await asyncio.to_thread(lambda: calls_of(config.resolve(), base_url))
-        client = await stack.enter_async_context(make_client(config, 1))
+        resolved = await asyncio.to_thread(config.resolve)
+        calls = await asyncio.to_thread(calls_of, resolved, base_url)
+        network = await asyncio.to_thread(make_network, resolved)
+        client = await stack.enter_async_context(make_client(config, 1, network))
         request = request_hash(config.fingerprint())
         wire = Wire(
             client,
@@ -47,7 +50,7 @@ async def outcomes(config: Config, samples: Iterable[Sample]) -> AsyncIterator[O
         stack.callback(caller.close)
         for key, data in samples:
             yield await _call(
-                caller, wire.rate, Job(0, key, 0, 0, 0, 0, True, 0, input_hash(data, calls.columns), data)
+                caller, wire.rate, Job(0, key, 0, 0, 0, (), True, 0, input_hash(data, calls.columns, calls.files), data)
             )
 
 

@@ -86,7 +86,8 @@ def _tiles(facts: Facts) -> list[tuple[str, str]]:
     tiles = [("done", f"{s.done:,}"), ("failed", f"{s.failed:,}"), ("left", f"{left:,}")]
     tiles += [("calls charged", f"{s.attempts:,}")]
     tiles += [("done a second", rate_text(s.rate_per_s))] * bool(s.rate_per_s) if s.rate_per_s else []
-    if s.latency_ms.p50 is not None and s.latency_ms.p95 is not None:
+    p50, p95 = s.latency_ms.p50, s.latency_ms.p95
+    if p50 is not None and p95 is not None:
         tiles += [("p50", latency_text(p50 / 1000)), ("p95", latency_text(p95 / 1000))]
     if s.tokens.input or s.tokens.output:
         tiles += [("tokens in", short_number(s.tokens.input)), ("tokens out", short_number(s.tokens.output))]
