@@ -32,6 +32,7 @@ PROMISED = {
         "--set",
         "--env-file",
         "--events",
+        "--rehearse",
     ],
     "report": ["-o", "--all", "--store", "--name"],
     "schema": [],

@@ -116,7 +116,7 @@ def _expected(foresight: Foresight, measured: Measured, config: Config) -> Itera
     calls = max(0, records - foresight.done)
     if not calls:
         return
-    if (each := foresight.tokens(measured)) is not None:
+    if each := foresight.tokens(measured):
         yield f"about {short_number(each)} tokens in for each call, {short_number(each * calls)} in all"
     if (cost := foresight.cost(measured)) is not None:
         yield f"about {usd(round(cost))} for each call, {usd(round(cost * calls))} in all"

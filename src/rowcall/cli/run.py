@@ -43,6 +43,9 @@ from rowcall.store.base import RequestStanding
 @click.option(
     "--events", type=click.Path(path_type=Path), metavar="FILE", help="All that happens as JSON lines; - is stdout."
 )
+@click.option(
+    "--rehearse", is_flag=True, help="Against a fake API, on a copy of the store; says what the run would take."
+)
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")
 @click.option("--no-progress", is_flag=True, help="No line that is redrawn.")
 @click.option("--yes", is_flag=True, help="Ask nothing.")
@@ -51,8 +54,19 @@ def run(config: Path, **flags: Any) -> int:
 
     The same command goes on after Ctrl+C, a crash or an outage. A record that is done is not called again unless
     what it would send has changed.
+
+    With --rehearse nothing is sent: every row is rendered, and the run goes for up to 20 s against the fake API, with
+    the limits of the config in force and the latency and faults of [api.mock], as in --set api.mock.latency=2s.
     """
-    return carry_out(load_config(config, flags), flags, Following.of(config))
+    loaded = load_config(config, flags)
+    return _rehearse(loaded, flags) if flags["rehearse"] else carry_out(loaded, flags, Following.of(config))
+
+
+def _rehearse(config: Config, flags: dict[str, Any]) -> int:
+    from rowcall.cli.rehearsal import rehearse
+
+    with placed(config):
+        return rehearse(config, _options(flags, Progress(sys.stderr)), quiet=flags["quiet"])
 
 
 def carry_out(config: Config, flags: dict[str, Any], following: Following) -> int:
