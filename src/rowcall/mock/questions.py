@@ -38,8 +38,11 @@ class Question(Protocol):
         """The true answer; ``id_`` names the request."""
 
 
-def read(method: str, path: str, query: Mapping[str, str], body: bytes) -> Question:
-    """Understand a request; what is wrong with it becomes a question whose answer is that error."""
+def read(method: str, path: str, query: Mapping[str, str], body: bytes, *, any_path: bool = False) -> Question:
+    """Understand a request; what is wrong with it becomes a question whose answer is that error.
+
+    With ``any_path`` a path that is not known is no error, and its answer an empty object.
+    """
     if path == _CHAT:
         return _read_json(body, _fault_of_chat, _chat) if method == "POST" else _wrong_method(method, path)
     if path == _EMBEDDINGS:
@@ -48,6 +51,8 @@ def read(method: str, path: str, query: Mapping[str, str], body: bytes) -> Quest
         return _read_sentence(query) if method == "GET" else _wrong_method(method, path)
     if path.startswith(_WORDS) and len(path) > len(_WORDS):
         return _Word(path[len(_WORDS) :]) if method == "GET" else _wrong_method(method, path)
+    if any_path:
+        return _Anything()
     return _Wrong(404, f"Unknown request URL: {method} {path}.", code="unknown_url")
 
 
@@ -161,6 +166,14 @@ class _Wrong:
 
     def answer(self, id_: str) -> web.Response:
         return error(self.status, self.message, code=self.code, param=self.param)
+
+
+@dataclass(frozen=True, slots=True)
+class _Anything:
+    text: str = ""
+
+    def answer(self, id_: str) -> web.Response:
+        return json_response(200, {})
 
 
 def _read_sentence(query: Mapping[str, str]) -> Question:

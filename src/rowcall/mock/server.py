@@ -55,6 +55,7 @@ class MockAPI(Watch):
         capacity: calls answered at a time; one more gets 429 without delay. None: any number.
         api_key: what ``Authorization: Bearer`` must bring; None: anything, or nothing.
         keep_calls: keep every call for ``calls``; False counts only, and memory stays flat.
+        any_path: answer ``{}`` with 200 at paths that it does not know, in the place of an API of another shape.
 
     Attributes:
         outage: a behaviour for all calls from now on: ``503``, ``html`` (a sign-in page with status 200),
@@ -80,6 +81,7 @@ class MockAPI(Watch):
         capacity: int | None = None,
         api_key: str | None = None,
         keep_calls: bool = True,
+        any_path: bool = False,
     ) -> None:
         super().__init__(keep=keep_calls)
         self.latency = latency
@@ -89,6 +91,7 @@ class MockAPI(Watch):
         self.poison: Poison = frozenset()
         self.respond: Callable[[Call], web.Response | None] | None = None
         self._host, self._port = host, port
+        self._any_path = any_path
         self._authorization = None if api_key is None else f"Bearer {api_key}"
         self._held: socket.socket | None = None
         self._listener: Listener | None = None
@@ -135,7 +138,7 @@ class MockAPI(Watch):
 
     async def _handle(self, request: web.BaseRequest) -> web.Response:
         body = await request.read()
-        question = read(request.method, request.path, request.query, body)
+        question = read(request.method, request.path, request.query, body, any_path=self._any_path)
         call = self._call(request, question.text, body)
         self._begin(call)
         verdict = _DROPPED
