@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic
@@ -102,7 +103,7 @@ class RequestCaller:
 
     async def call(self, job: Job, departure: Departure) -> Outcome:
         """Build, send, read."""
-        built = self._build(job)
+        built = await self._built(job)
         if isinstance(built, Failure):
             return built
         departure.leave()
@@ -112,7 +113,7 @@ class RequestCaller:
 
     def guess(self, job: Job) -> int:
         """By the characters of its request, and the tokens that it allows for the answer."""
-        built, prices = self._build(job), self._wire.prices
+        built, prices = self._build(job, bare=True), self._wire.prices
         if prices is None or isinstance(built, Failure):
             return 0
         return prices.cost(guess(built.content), calls=1)
@@ -120,11 +121,16 @@ class RequestCaller:
     def close(self) -> None:
         """Nothing to let go."""
 
-    def _build(self, job: Job) -> Request | Failure:
+    async def _built(self, job: Job) -> Request | Failure:
+        """The request; where files are attached they are read in a thread."""
+        return self._build(job) if self._provider.files is None else await asyncio.to_thread(self._build, job)
+
+    def _build(self, job: Job, *, bare: bool = False) -> Request | Failure:
+        call = Call(self._wire.call_key(job), longer="truncated" in job.rejected, bare=bare)
         try:
-            return self._provider.build(job.data, Call(self._wire.call_key(job)))
+            return self._provider.build(job.data, call)
         except TemplateError as error:
-            return Failure(FailureClass.RECORD, "template_error", error.message)
+            return Failure(FailureClass.RECORD, error.reason, error.message)
 
     async def _send(self, request: Request, *, fresh: bool) -> Reply | Failure:
         try:

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from rowcall.calling import Caller, RequestCaller, Wire
-from rowcall.client import Client
 from rowcall.config import Config, Secret
 from rowcall.errors import ConfigError, OutputError, Problem, RowcallError
 from rowcall.exports import FormatName, check_export
 from rowcall.handlers import Function, HandlerCaller, load_function
 from rowcall.job import Job
 from rowcall.mock import Faults, MockAPI
+from rowcall.network import Network, make_network
 from rowcall.price import Prices, nano
 from rowcall.pricelist import Unlisted, listed
 from rowcall.producer import Keying
@@ -30,7 +30,7 @@ from rowcall.sources.base import Source
 from rowcall.sources.kept import Kept
 from rowcall.sources.storefile import StoreSource
 from rowcall.store.sqlite import SQLiteReader, SQLiteStore
-from rowcall.templates import Key, Tree, check_columns, compile_key, request_hash, union
+from rowcall.templates import FilePrints, Key, Tree, check_columns, compile_key, request_hash, union
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +42,16 @@ class Parts:
     keying: Keying
     columns: Columns
     request_hash: str
+    network: Network
     prices: Prices | None = None
 
     def call_key(self, job: Job) -> str:
-        """The key of a job's call: the same over tries, restarts and processes, another for another request."""
-        return call_key(self.request_hash, job.key, job.input_hash)
+        """The key of a job's call: the same over tries, restarts and processes, another for another request.
+
+        After a rejected answer it is another one too: who keeps answers by their key would give the same again.
+        """
+        key = call_key(self.request_hash, job.key, job.input_hash)
+        return f"{key}-{len(job.rejected)}" if job.rejected else key
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,7 @@ class Calls:
     columns: frozenset[str] | None
     trees: tuple[Tree, ...]
     make_caller: Callable[[Wire], Caller]
+    files: FilePrints | None = None
 
 
 def call_key(request_hash: str, key: str, input_hash: str) -> str:
@@ -87,7 +93,8 @@ def fit_together(config: Config, source: Source, calls: Calls) -> Parts:
     check_handler_columns(config, available)
     columns = make_columns(config.output.columns)
     hashed = request_hash(config.fingerprint())
-    return Parts(source, calls.make_caller, Keying(key, calls.columns), columns, hashed, make_prices(config))
+    keying = Keying(key, calls.columns, calls.files)
+    return Parts(source, calls.make_caller, keying, columns, hashed, make_network(config), make_prices(config))
 
 
 def check_handler_columns(config: Config, available: Sequence[str] | None) -> None:
@@ -109,7 +116,7 @@ def calls_of(config: Config, base_url: str | None = None) -> Calls:
     table = config.handler
     if table is None:
         provider = provider_of(config, base_url)
-        return Calls(provider.columns, provider.trees, lambda wire: RequestCaller(provider, wire))
+        return Calls(provider.columns, provider.trees, lambda wire: RequestCaller(provider, wire), provider.files)
     function = load_function(table.path, folder=config.folder, where=config.where(("handler", "path")))
     return handler_calls(config, function, base_url)
 
@@ -200,7 +207,11 @@ def provider_of(config: Config, base_url: str | None = None) -> Provider:
         extract=response.extract,
         parse=response.parse,
         schema=response.json_schema,
+        assertions=response.assertions,
+        longer=response.on_truncated and response.on_truncated.max_tokens,
         answer=response.answer,
+        folder=config.folder,
+        max_attachment=request.max_attachment,
     )
 
 
@@ -210,11 +221,6 @@ def _base_url(config: Config, base_url: str | None) -> str | None:
 
 _NOWHERE = "http://mock.invalid/v1"
 """Stands for the mock API where nothing is sent."""
-
-
-def make_client(config: Config, concurrency: int) -> Client:
-    """The wire, with a slot for every call in flight."""
-    return Client(concurrency=concurrency, timeout=config.api.timeout, connect_timeout=config.api.connect_timeout)
 
 
 def make_prices(config: Config) -> Prices | None:

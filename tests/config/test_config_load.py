@@ -72,6 +72,10 @@ api_key = { env = "KEY" }
 headers = { X-Team = "a" }
 timeout = "2m"
 connect_timeout = 0.5
+proxy = "http://127.0.0.1:3128"
+ca_file = "ca.pem"
+client_cert = "me.pem"
+client_key = "me.key"
 mock = { latency = 0, rate_limited = "10%", errors = 0.2, resets = "1%", retry_after = "50ms", seed = 7 }
 [request]
 method = "PUT"
@@ -79,12 +83,15 @@ path = "/items/{{ row.a }}"
 params = { lang = ["de", { env = "LANG" }], n = 1 }
 headers = { Idempotency-Key = "{{ call.key }}", Authorization = "Bearer {{ row.b }}" }
 body = [1, 2.5, { file = "x.md" }]
+max_attachment = "1.5 MB"
 [response]
 extract = "a[0].b"
 parse = "text"
 schema = { type = "object" }
 answer = [404, "4XX"]
-retries = 0
+assert = ["a == 'b'"]
+retry = { schema = 3, filtered = 1 }
+on_truncated = { max_tokens = 7 }
 [output]
 path = "/tmp/out.data"
 format = "jsonl"
@@ -144,6 +151,10 @@ def test_every_key_arrives(write):
             "headers": {"X-Team": "a"},
             "timeout": 120.0,
             "connect_timeout": 0.5,
+            "proxy": "http://127.0.0.1:3128",
+            "ca_file": "ca.pem",
+            "client_cert": "me.pem",
+            "client_key": "me.key",
             "mock": {
                 "latency": 0.0,
                 "rate_limited": 0.1,
@@ -159,6 +170,7 @@ def test_every_key_arrives(write):
             "params": {"lang": ["de", {"env": "LANG"}], "n": 1},
             "headers": {"Idempotency-Key": "{{ call.key }}", "Authorization": "Bearer {{ row.b }}"},
             "body": [1, 2.5, {"file": "x.md"}],
+            "max_attachment": 1_500_000,
         },
         "handler": None,
         "response": {
@@ -166,7 +178,17 @@ def test_every_key_arrives(write):
             "parse": "text",
             "schema": {"type": "object"},
             "answer": ["404", "4xx"],
-            "retries": 0,
+            "assert": ["a == 'b'"],
+            "retry": {
+                "empty": 1,
+                "not_json": 1,
+                "schema": 3,
+                "assertion": 1,
+                "extract_failed": 1,
+                "error_reply": 1,
+                "filtered": 1,
+            },
+            "on_truncated": {"max_tokens": 7},
         },
         "output": {
             "path": "/tmp/out.data",
@@ -323,7 +345,7 @@ answer = [404, "4xx",
   "abc", 600]
 extract = "a.[b"
 schema = "answer.json"
-retries = -1
+retry = { schema = -1 }
 [output]
 columns = { a = "[[", b = "@" }
 path = "out.txt"
@@ -357,8 +379,8 @@ def test_all_faults_are_told_at_once_with_their_lines(faults):
         (
             "9",
             (
-                'api.preset must be "openai", "anthropic", "gemini", "openrouter", "ollama", "vllm", "http", "mock" or '
-                '"openai-batch", not "opnai"'
+                'api.preset must be "openai", "anthropic", "gemini", "openrouter", "ollama", "vllm", "openai-batch", '
+                '"http" or "mock", not "opnai"'
             ),
         ),
         ("10", "api.api_key must not be written out: whoever sees the file sees the key"),
@@ -380,7 +402,7 @@ def test_all_faults_are_told_at_once_with_their_lines(faults):
         ("35", 'response.answer[3] must be a status such as "404" or "4xx", not 600'),
         ("36", 'response.extract must be JMESPath, not "a.[b": Incomplete expression'),
         ("37", 'response.schema must be a table, not "answer.json"'),
-        ("38", "response.retries must be 0 or more, not -1"),
+        ("38", "response.retry.schema must be 0 or more, not -1"),
         ("40", 'output.columns.a must be JMESPath, not "[[": Incomplete expression'),
         ("41", 'output.path "out.txt" does not say in which format'),
         ("43", 'unknown key "concurency" in [pace]'),

@@ -17,6 +17,7 @@ from rowcall.errors import Exit, RowcallError
 VERBS = {
     "init": ("rowcall.cli.begin:init", "Write a config to start from."),
     "check": ("rowcall.cli.check:check", "All that can be found wrong beforehand; nothing is sent."),
+    "preview": ("rowcall.cli.preview:preview", "The first requests, and what all of them would take."),
     "run": ("rowcall.cli.run:run", "Start, or go on: call the API for every record that is not done."),
     "batch": ("rowcall.cli.batch:batch", "An OpenAI batch file against any endpoint; no config needed."),
     "status": ("rowcall.cli.look:status", "How a batch job stands, from any terminal."),

@@ -75,7 +75,9 @@ def _text(path: Path) -> str:
     except FileNotFoundError:
         raise ConfigError(
             Problem(
-                str(path), "there is no such file", "`rowcall init --demo` writes a config that runs, to start from"
+                str(path),
+                "there is no such file",
+                "`rowcall init` writes one to start from, `rowcall init --demo` one that runs as it is",
             )
         ) from None
     except UnicodeDecodeError as error:

@@ -45,6 +45,7 @@ def broken_rules(data: Tree) -> Iterator[Fault]:
     yield from _export_format(data)
     yield from _batch_lines(data)
     yield from _unknown_cost(data)
+    yield from _key_without_certificate(data)
     for path in _TABLES_OF_HEADERS:
         yield from _headers(path, table_in(data, *path))
     for name, value in table_in(data, "request", "params").items():
@@ -60,7 +61,10 @@ def table_in(data: Tree, *path: str) -> Tree:
     return data
 
 
-_MADE_BY_HANDLER = (("request",), ("response", "extract"), ("response", "parse"), ("response", "schema"))
+_MADE_BY_HANDLER = (
+    ("request",),
+    *(("response", key) for key in ("extract", "parse", "schema", "assert", "on_truncated")),
+)
 
 
 def _beside_handler(data: Tree) -> Iterator[Fault]:
@@ -147,6 +151,12 @@ def _unknown_cost(data: Tree) -> Iterator[Fault]:
         what = "stop.max_cost needs to know what a call costs"
         remedy = '[price] with input = ... and output = ... in dollars per million tokens, or from = "genai-prices"'
         yield Fault(("stop", "max_cost"), what, remedy)
+
+
+def _key_without_certificate(data: Tree) -> Iterator[Fault]:
+    api = table_in(data, "api")
+    if "client_key" in api and "client_cert" not in api:
+        yield Fault(("api", "client_key"), "api.client_key is the key of a certificate", "name it: client_cert = ...")
 
 
 def _headers(path: KeyPath, table: Tree) -> Iterator[Fault]:

@@ -11,9 +11,9 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from rowcall.config.references import is_reference
 from rowcall.config.secret import Secret
-from rowcall.config.units import Duration, MaxFailures, RateLimit, Share, quoted
+from rowcall.config.units import Duration, MaxFailures, RateLimit, Share, Size, quoted
 
-Preset = Literal["openai", "anthropic", "gemini", "openrouter", "ollama", "vllm", "http", "mock", "openai-batch"]
+Preset = Literal["openai", "anthropic", "gemini", "openrouter", "ollama", "vllm", "openai-batch", "http", "mock"]
 Policy = Literal["stop", "skip"]
 InputFormat = Literal["csv", "tsv", "jsonl", "json", "sqlite", "parquet", "xlsx", "openai-batch"]
 
@@ -86,6 +86,17 @@ def _key_reference(value: Any) -> Any:
     return value
 
 
+def _proxy(value: Any) -> Any:
+    """A URL without credentials, ``none``, a reference or a ``Secret``. A URL's text is never repeated."""
+    if isinstance(value, Secret) or is_reference(value):
+        return value
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError('must be a URL such as "http://proxy.example.com:3128", "none", or a reference')
+    if "@" in value:
+        raise ValueError("must not hold a user name or password: whoever sees the file sees them")
+    return value
+
+
 def _dollars(value: float) -> float:
     if not 0 <= value < 1e6:
         raise ValueError(f"must be dollars such as 0.25, not {quoted(value)}")
@@ -98,7 +109,9 @@ _FROM_LIST = Field(strict=False)  # TOML knows lists; what is frozen is a tuple
 Texts = Annotated[tuple[str, ...], _FROM_LIST]
 KeyReference = Annotated[dict[str, str] | Secret, BeforeValidator(_key_reference)]
 Dollars = Annotated[float, AfterValidator(_dollars)]
+ProxyReference = Annotated[str | dict[str, str] | Secret, BeforeValidator(_proxy)]
 Natural = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=0)]
 Encoding = Annotated[str, AfterValidator(_known_encoding)]
 JMESPath = Annotated[str, AfterValidator(_jmespath)]
 Status = Annotated[str, BeforeValidator(_status)]
@@ -147,6 +160,10 @@ class ApiTable(Table):
     headers: dict[str, Any] = {}
     timeout: PositiveDuration = 90.0
     connect_timeout: PositiveDuration = 10.0
+    proxy: ProxyReference | None = None
+    ca_file: Text | None = None
+    client_cert: Text | None = None
+    client_key: Text | None = None
     mock: MockTable = MockTable()
 
 
@@ -158,6 +175,25 @@ class RequestTable(Table):
     params: dict[str, Any] = {}
     headers: dict[str, Any] = {}
     body: Any = None
+    max_attachment: Size = 20_000_000
+
+
+class AnswerRetryTable(Table):
+    """``[response] retry``: more tries for an answer that breaks the contract, by the reason of the failure."""
+
+    empty: Count = 1
+    not_json: Count = 1
+    schema_: Count = Field(default=1, alias="schema")
+    assertion: Count = 1
+    extract_failed: Count = 1
+    error_reply: Count = 1
+    filtered: Count = 0
+
+
+class OnTruncatedTable(Table):
+    """``[response] on_truncated``: how an answer that was cut is asked for once more."""
+
+    max_tokens: Natural
 
 
 class ResponseTable(Table):
@@ -167,7 +203,14 @@ class ResponseTable(Table):
     parse: Literal["json", "text"] | None = None
     json_schema: dict[str, Any] | None = Field(default=None, alias="schema")
     answer: Annotated[tuple[Status, ...], _FROM_LIST] = ()
-    retries: Annotated[int, Field(ge=0)] = 1
+    assertions: Annotated[tuple[JMESPath, ...], _FROM_LIST] = Field(default=(), alias="assert")
+    retry: AnswerRetryTable = AnswerRetryTable()
+    on_truncated: OnTruncatedTable | None = None
+
+    @property
+    def budgets(self) -> dict[str, int]:
+        """More tries for a rejected answer, by reason; a truncated one only where a larger limit is named."""
+        return {**self.retry.model_dump(by_alias=True), "truncated": 0 if self.on_truncated is None else 1}
 
 
 class HandlerTable(Table):

@@ -17,6 +17,8 @@ _NUMBER = r"\d+(?:\.\d+)?"
 _DURATION = re.compile(rf"({_NUMBER}) ?(ms|s|m|h|d)?", re.ASCII)
 _RATE = re.compile(rf"({_NUMBER}) ?([kM]?) ?/ ?({_NUMBER})? ?(ms|s|min|m|hour|h|day|d)", re.ASCII)
 _SHARE = re.compile(rf"({_NUMBER}) ?%", re.ASCII)
+_SIZE = re.compile(rf"({_NUMBER}) ?(B|kB|MB|GB)?", re.ASCII | re.IGNORECASE)
+_BYTES = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9}
 _UNIT_NAMES = {1.0: "s", 60.0: "min", 3600.0: "h", 86400.0: "day"}
 
 
@@ -59,6 +61,18 @@ def parse_rate(value: Any) -> Rate:
     if not (0 < count < math.inf and 0 < per < math.inf):
         raise ValueError(f'must be a rate above 0 such as "500/min", "10/s" or "200k/day", not {quoted(value)}')
     return Rate(count, per)
+
+
+def parse_size(value: Any) -> int:
+    """Bytes, from ``"20MB"``, ``"500kB"``, ``"1GB"`` (powers of 1000) or a plain number of bytes.
+
+    Raises:
+        ValueError: anything else, with the words for the message.
+    """
+    found = _SIZE.fullmatch(_text(value))
+    if not found:
+        raise ValueError(f'must be a size such as "20MB" or "500kB", not {quoted(value)}')
+    return int(Decimal(found[1]) * _BYTES[(found[2] or "b").lower()])
 
 
 def parse_share(value: Any) -> float:
@@ -147,6 +161,9 @@ RateLimit = Annotated[Rate, BeforeValidator(parse_rate), PlainSerializer(str)]
 
 MaxFailures = Annotated[FailureLimit, BeforeValidator(parse_failure_limit), PlainSerializer(str)]
 """A ``FailureLimit``."""
+
+Size = Annotated[int, BeforeValidator(parse_size)]
+"""Bytes."""
 
 Share = Annotated[float, BeforeValidator(parse_share)]
 """A number from 0 to 1."""

@@ -156,7 +156,7 @@ class Call(Verbs[Coroutine[Any, Any, Response]]):
             self._leave(request)
             reply = await self._reply(request)
         self.last = reply
-        self.usage += usage_of(reply, self._shared.wire.prices)
+        self.usage += usage_of(reply, self._shared.endpoint.dialect_at(request.url.path), self._shared.wire.prices)
         try:
             return read(request, reply, self._shared.answers)
         except StatusFailed as error:

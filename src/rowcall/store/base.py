@@ -119,12 +119,14 @@ class Left:
 class Selection:
     """Which jobs a person means: all conditions hold together, an empty one holds for every job.
 
-    ``reasons_or_keys`` are matched against both; a word that matches neither is reported by ``unmatched``.
+    ``reasons_or_keys`` are matched against both; a word that matches neither is reported by ``unmatched``. ``where``
+    are columns of the record and the text of their values: numbers as they stand in JSON, true, false, null as "".
     """
 
     reasons_or_keys: tuple[str, ...] = ()
     statuses: tuple[Status, ...] = ()
     batch: str | None = None
+    where: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
