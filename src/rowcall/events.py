@@ -27,6 +27,20 @@ class InputRead:
 
 
 @dataclass(frozen=True, slots=True)
+class CallBegan:
+    """A job's call has a slot; it ends with ``CallEnded`` or ``CallDropped``."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallDropped:
+    """A call was dropped before it gave an outcome: the run ends, or a person cancelled its record."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
 class Joined:
     """Another process already works on this batch job: both do, each record goes to one of them."""
 
@@ -117,6 +131,8 @@ class StoreWaits:
 
 Event = (
     InputRead
+    | CallBegan
+    | CallDropped
     | Joined
     | RequestEnded
     | CallEnded

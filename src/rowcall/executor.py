@@ -6,7 +6,7 @@ import asyncio
 from time import monotonic
 
 from rowcall.calling import Caller, Departure
-from rowcall.events import CallEnded, Listener
+from rowcall.events import CallBegan, CallDropped, CallEnded, Listener
 from rowcall.job import Job
 from rowcall.judge import Judge, Ruling
 from rowcall.outcome import Outcome
@@ -20,7 +20,7 @@ class Executor:
         caller: makes the call, whatever it consists of.
         judge: decides who pays.
         settler: takes what is to be written.
-        emit: told of every call that ended.
+        emit: told of every call that began and ended.
     """
 
     def __init__(self, caller: Caller, judge: Judge, settler: Settler, *, emit: Listener) -> None:
@@ -44,9 +44,11 @@ class Executor:
         return ruling
 
     async def _call(self, job: Job, departure: Departure) -> Outcome:
+        self._emit(CallBegan(job.key))
         try:
             return await self._caller.call(job, departure)
         except asyncio.CancelledError:
+            self._emit(CallDropped(job.key))
             if departure.number is not None:
                 self._judge.gate.arrive(departure.number, monotonic())
             raise

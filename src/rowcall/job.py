@@ -19,10 +19,11 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One input item: its values by column, and where it was read (``reviews.csv:17``)."""
+    """One input item: its values by column, where it was read (``reviews.csv:17``), and its key if that says one."""
 
     data: dict[str, Any]
     where: str
+    key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from rowcall.calling import Caller, RequestCaller, Wire
-from rowcall.client import Client
 from rowcall.config import Config, Secret
 from rowcall.errors import ConfigError, OutputError, Problem, RowcallError
 from rowcall.exports import FormatName, check_export, open_export
@@ -18,6 +17,7 @@ from rowcall.exports.base import Export
 from rowcall.handlers import Function, HandlerCaller, load_function
 from rowcall.job import Job
 from rowcall.mock import Faults, MockAPI
+from rowcall.network import Network, make_network
 from rowcall.price import Prices, nano
 from rowcall.pricelist import Unlisted, listed
 from rowcall.producer import Keying
@@ -30,6 +30,7 @@ from rowcall.results import Columns
 from rowcall.sources import open_source
 from rowcall.sources.base import Source
 from rowcall.sources.kept import Kept
+from rowcall.sources.storefile import StoreSource
 from rowcall.store.sqlite import SQLiteReader, SQLiteStore
 from rowcall.templates import FilePrints, Tree, check_columns, compile_key, request_hash, union
 
@@ -43,6 +44,7 @@ class Parts:
     keying: Keying
     columns: Columns
     request_hash: str
+    network: Network
     prices: Prices | None = None
 
     def call_key(self, job: Job) -> str:
@@ -94,7 +96,7 @@ def fit_together(config: Config, source: Source, calls: Calls) -> Parts:
     columns = make_columns(config.output.columns)
     hashed = request_hash(config.fingerprint())
     keying = Keying(key, calls.columns, calls.files)
-    return Parts(source, calls.make_caller, keying, columns, hashed, make_prices(config))
+    return Parts(source, calls.make_caller, keying, columns, hashed, make_network(config), make_prices(config))
 
 
 def check_handler_columns(config: Config, available: Sequence[str] | None) -> None:
@@ -158,6 +160,9 @@ def _column(name: str, path: str) -> Callable[[Any], Any]:
 def source_of(config: Config) -> Source:
     """Where the records come from; nothing is read yet."""
     table = config.input
+    if table.store:
+        _check_other_job(config)
+        return StoreSource(config.input_path, table.store, table.kind, table.result or "result")
     source = open_source(
         config.input_path,
         name=table.path,
@@ -169,6 +174,14 @@ def source_of(config: Config) -> Source:
         on_bad=table.on_bad,
     )
     return source if source.rereadable else Kept(source)
+
+
+def _check_other_job(config: Config) -> None:
+    """See that a job does not read its own results."""
+    if config.input_path.resolve() == config.store_path.resolve() and config.input.kind in (None, config.name):
+        what = "input.store is the store of this job itself"
+        remedy = "kind names the other job in it, or [store] path another file for this one"
+        raise ConfigError(Problem(config.where(("input", "store")), what, remedy))
 
 
 def provider_of(config: Config, base_url: str | None = None) -> Provider:
@@ -209,11 +222,6 @@ def _base_url(config: Config, base_url: str | None) -> str | None:
 
 _NOWHERE = "http://mock.invalid/v1"
 """Stands for the mock API where nothing is sent."""
-
-
-def make_client(config: Config, concurrency: int) -> Client:
-    """The wire, with a slot for every call in flight."""
-    return Client(concurrency=concurrency, timeout=config.api.timeout, connect_timeout=config.api.connect_timeout)
 
 
 def make_prices(config: Config) -> Prices | None:

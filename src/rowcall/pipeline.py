@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,15 +21,16 @@ from rowcall.executor import Executor
 from rowcall.exports import FormatName
 from rowcall.job import Status
 from rowcall.judge import Judge
+from rowcall.network import make_client
 from rowcall.outcome import Action
 from rowcall.pace.budget import Budget
 from rowcall.pace.gate import ALONE_FOR, PROBE_WAITS, Closed, Gate
 from rowcall.pace.rate import Limit, Onlooker, Rate
-from rowcall.parts import Parts, assemble, check_output, make_client, make_mock, open_reader, open_store
+from rowcall.parts import Parts, assemble, check_output, make_mock, open_reader, open_store
 from rowcall.price import nano
 from rowcall.producer import Destination, Producer
 from rowcall.settler import Settler
-from rowcall.store.base import Counts, Enqueued, Reader, RequestStanding, Run, Selection, Store
+from rowcall.store.base import Counts, Enqueued, ErrorGroup, Reader, RequestStanding, Run, Selection, Store
 from rowcall.tally import Tally
 from rowcall.worker import Assignment, Worker
 from rowcall.writing import write_output
@@ -88,6 +89,7 @@ class Report:
         strays: records of earlier inputs that are no longer in this one, and not done.
         output: the file that was written, with its rows.
         elapsed: seconds.
+        errors: failed records of the kind by reason, most first.
     """
 
     kind: str
@@ -100,6 +102,7 @@ class Report:
     output: Path | None
     rows: int
     elapsed: float
+    errors: Sequence[ErrorGroup] = ()
 
     @property
     def done(self) -> int:
@@ -237,6 +240,18 @@ class Pipeline:
         """Seconds for which no call leaves, as the API asked."""
         return max(0.0, self._live.rate.resting_until - monotonic()) if self._live else 0.0
 
+    @property
+    def first_alone(self) -> bool:
+        """The first call of the run is out, and the others wait for what it gives."""
+        gate = self._live.gate if self._live else None
+        return bool(gate and gate.sent and gate.closed is None and gate.room(monotonic()) == 0)
+
+    @property
+    def rate_wait(self) -> float:
+        """Seconds until ``[pace] requests`` lets the next call leave."""
+        now = monotonic()
+        return max(0.0, self._live.rate.next_at(now) - now) if self._live else 0.0
+
     def stop(self, reason: str, message: str = "") -> None:
         """Take no more jobs; calls in flight are waited for up to ``[stop] grace``."""
         self._stopped = self._stopped or Ending(reason, message)
@@ -275,6 +290,22 @@ class Pipeline:
             await begun.store.end_run(begun.run, ending.reason, self._totals())
             self._worked_off = True
             return await self._report(begun, ending, output, monotonic() - started)
+
+    async def bring_in(self, stack: AsyncExitStack, options: Options = Options()) -> tuple[Store, Parts]:
+        """Bring the input in and call nothing; the store stays open until ``stack`` ends.
+
+        Raises:
+            ConfigError, InputError, RequestChanged, StoreError: as ``run``.
+        """
+        parts = await self._prepare(stack)
+        agreement = await self._agree(parts, options)
+        begun = await self._begin(stack, parts, agreement, options)
+        to = Destination(self.config.name, begun.run.pass_, begun.request, begun.batch)
+        try:
+            await Producer(begun.store, parts.source, parts.keying, to, notice=lambda: None).run()
+        finally:
+            await begun.store.end_run(begun.run, "brought in", {})
+        return begun.store, parts
 
     async def export(self, path: Path, *, format_: FormatName | None = None, only: Status | None = None) -> int:
         """Write the input with its answers; returns how many rows.
@@ -317,7 +348,7 @@ class Pipeline:
         """Open the store and make this run known in it; what begins here ends with ``stack``."""
         name = self.config.name
         store = await stack.enter_async_context(await open_store(self.config, self._wait))
-        client = await stack.enter_async_context(make_client(self.config, self._concurrency))
+        client = await stack.enter_async_context(make_client(self.config, self._concurrency, parts.network))
         session = await store.begin_session()
         stack.push_async_callback(store.end_session, session)
         await store.reap()
@@ -426,6 +457,7 @@ class Pipeline:
             output=output,
             rows=await self._export(store, begun.parts, output) if output else 0,
             elapsed=elapsed,
+            errors=await store.errors(name),
         )
 
     async def _export(

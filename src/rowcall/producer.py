@@ -14,7 +14,7 @@ from rowcall.errors import Busy, InputError
 from rowcall.job import Record
 from rowcall.sources.base import Source
 from rowcall.store.base import Enqueued, Entry, Store
-from rowcall.templates import FilePrints, input_hash
+from rowcall.templates import FilePrints, Key, input_hash
 from rowcall.threads import Threads
 
 FIRST_GROUP = 100
@@ -27,7 +27,7 @@ GROUP = 1000
 class Keying:
     """How a record is known: its key, the columns that its request uses (None: all of them), the files it attaches."""
 
-    key: Callable[[Mapping[str, Any]], str]
+    key: Key
     columns: frozenset[str] | None
     files: FilePrints | None = None
 
@@ -39,7 +39,7 @@ class Keying:
         """
         try:
             payload = values.dumps(record.data).decode()
-            return Entry(self.key(record.data), self._hash(record.data), payload, record.where)
+            return Entry(self.key.of(record), self._hash(record.data), payload, record.where)
         except (ValueError, TypeError) as error:
             raise InputError(record.where, str(error)) from None
 

@@ -26,6 +26,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from rowcall import values
 from rowcall.errors import TemplateError
+from rowcall.job import Record
 
 Names = dict[str, Any]
 """What a template may see: ``row``, and ``call`` or None."""
@@ -175,6 +176,14 @@ class Key:
         except TemplateError as error:
             raise ValueError(f"the record has no key ({error.message}); {_NAME_ANOTHER}") from error
         return self._checked(key)
+
+    def of(self, record: Record) -> str:
+        """The key of a record: where the config names none, the one that it came with.
+
+        Raises:
+            ValueError: as a call.
+        """
+        return record.key if self.tree is None and record.key is not None else self(record.data)
 
     def _checked(self, key: Any) -> str:
         if isinstance(key, dict | list | bool):

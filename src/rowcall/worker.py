@@ -209,6 +209,8 @@ class Worker:
         left = await self._store.left(self._task.kind, self._task.pass_, only=self._quota.only)
         if left.nothing:
             self._quota.open.clear()  # they ended elsewhere: cancelled, or by another process
+        if left.running and not self._calls and await self._reaped():
+            return
         due_in = left.due_in
         self._dry_until = monotonic() + min(LOOK_AGAIN, LOOK_AGAIN if due_in is None else max(due_in, AT_LEAST))
 
@@ -375,13 +377,22 @@ class Worker:
                 self._drop_cancelled(set(cancelled))
                 if self._budget:
                     self._budget.learn(await self._store.spent(self._task.kind))
-                if await self._store.reap():
-                    self.notice()
+                await self._reaped()
             except Busy:
                 pass
             except Full as full:
                 self.stop_full(full)
             await asyncio.sleep(self._task.beat)
+
+    async def _reaped(self) -> bool:
+        """Take back what dead processes held; whether there was something."""
+        try:
+            count = await self._store.reap()
+        except Busy:
+            return False
+        if count:
+            self.notice()
+        return count > 0
 
     def _drop_cancelled(self, cancelled: set[Claim]) -> None:
         """Drop the calls that a person cancelled; a probe is let be, since the gate waits for what it gives."""

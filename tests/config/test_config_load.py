@@ -72,6 +72,10 @@ api_key = { env = "KEY" }
 headers = { X-Team = "a" }
 timeout = "2m"
 connect_timeout = 0.5
+proxy = "http://127.0.0.1:3128"
+ca_file = "ca.pem"
+client_cert = "me.pem"
+client_key = "me.key"
 mock = { latency = 0, rate_limited = "10%", errors = 0.2, resets = "1%", retry_after = "50ms", seed = 7 }
 [request]
 method = "PUT"
@@ -134,6 +138,9 @@ def test_every_key_arrives(write):
             "encoding": "utf-16",
             "sql": "select 1",
             "on_bad": "skip",
+            "store": None,
+            "kind": None,
+            "result": None,
             "format": None,
         },
         "api": {
@@ -143,6 +150,10 @@ def test_every_key_arrives(write):
             "headers": {"X-Team": "a"},
             "timeout": 120.0,
             "connect_timeout": 0.5,
+            "proxy": "http://127.0.0.1:3128",
+            "ca_file": "ca.pem",
+            "client_cert": "me.pem",
+            "client_key": "me.key",
             "mock": {
                 "latency": 0.0,
                 "rate_limited": 0.1,

@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from pathlib import Path
 
 import pytest
 from project import some_rows
 from till import PRICES, completion, cost, tokens
 
 import rowcall
+from rowcall.cli.examine import examine
 from rowcall.cli.run import exit_code
-from rowcall.cli.talk import Following, finish_text
+from rowcall.config import load
 from rowcall.errors import ConfigError
 from rowcall.price import nano
 from rowcall.store.sqlite import SQLiteReader
@@ -38,8 +38,7 @@ async def test_a_retry_costs_again(project, till):
     project.write(some_rows(5))
     await project.go()
     till.broken = lambda call: False
-    assert (await project.run("retry", "--all-failed", "--yes")).code == 0
-    report = await project.go()
+    report = await project.go(retry_failed=True)
     assert report.done == 5
     assert len(till.calls) > 5
     assert project.spent() == till.billed
@@ -49,7 +48,7 @@ async def test_the_cost_is_shown(project, till):
     """At the end of a run, in ``status``, for one record, and as dollars in the summary."""
     project.write(some_rows(3))
     report = await project.go()
-    said = finish_text(report, project.folder / "config.toml")
+    said = project.said(report)
     assert re.search(r"cost: \$0\.000\d+ this run, \$0\.000\d+ in all", said)
     async with await SQLiteReader.open(project.folder / "t.db") as reader:
         summary = await summarise(reader, "t")
@@ -64,7 +63,7 @@ async def test_without_prices_no_cost_is_shown(project, till):
     project.write(some_rows(3), prices="")
     report = await project.go()
     assert report.counts.cost is None
-    assert "cost: " not in finish_text(report, project.folder / "config.toml")
+    assert "cost: " not in project.said(report)
 
 
 async def test_a_reply_that_names_its_cost(project, till):
@@ -117,7 +116,7 @@ async def test_max_cost_stops_the_run(project, till, concurrency):
     assert set(project.statuses()) == {"done", "pending"}
     assert sum(project.attempts().values()) == len(till.calls)
     assert "max_cost = $0.0060000" in report.ending.message
-    assert "rowcall run --max-cost 0.01" in finish_text(report, Following.of(Path("config.toml")))
+    assert "rowcall run --max-cost 0.01" in project.said(report)
     calls = len(till.calls)
     again = await project.go(stop__max_cost=0.006)
     assert again.ending.reason == "max_cost"
@@ -170,9 +169,8 @@ async def test_a_model_without_a_price_is_refused_before_any_call(project, till)
     with pytest.raises(ConfigError, match="does not know the model"):
         await project.go()
     assert till.calls == []
-    ran = await project.run("check")
-    assert ran.code == 2
-    assert "no-such-model" in ran.out
+    findings = examine(load(project.folder / "config.toml"))
+    assert "no-such-model" in str(findings.problems[0])
 
 
 async def test_listed_prices_with_one_of_the_users_own(project, till):

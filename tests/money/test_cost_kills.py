@@ -27,7 +27,6 @@ async def test_cost_over_kills(project, till):
     await project.go()
     assert till.billed - project.spent() == lost
     till.broken = lambda call: False
-    await project.run("retry", "--all-failed", "--yes")
-    report = await project.go()
+    report = await project.go(retry_failed=True)
     assert report.done == 150
     assert till.billed - project.spent() == lost

@@ -13,9 +13,10 @@ sys.path.append(str(Path(__file__).parents[1] / "cli"))
 
 from project import Project
 
+from rowcall.cli.talk import Following, finish_text
 from rowcall.config import load
 from rowcall.mock import MockAPI
-from rowcall.pipeline import Pipeline, Timing
+from rowcall.pipeline import Options, Pipeline, Timing
 
 PRICES = "[price]\ninput = 1.5\noutput = 6\ncached = 0.15\n"
 NUMBER = re.compile(r"\d+")
@@ -62,11 +63,15 @@ class MoneyProject(Project):
         super().write(rows, **more)
         self.config((self.folder / "config.toml").read_text() + prices)
 
-    async def go(self, events=None, **overrides):
+    async def go(self, *, retry_failed=False, **overrides):
         named = {key.replace("__", "."): value for key, value in overrides.items()}
         config = load(self.folder / "config.toml", overrides=named)
-        pipeline = Pipeline(config, emit=events.append if events is not None else None, timing=Timing(alone_for=0.05))
-        return await pipeline.run()
+        pipeline = Pipeline(config, timing=Timing(alone_for=0.05))
+        return await pipeline.run(Options(retry_failed=retry_failed))
+
+    def said(self, report):
+        """The words at the end of a run."""
+        return finish_text(report, load(self.folder / "config.toml"), Following.of(Path("config.toml")))
 
     def spent(self):
         return self.sql("SELECT cost FROM totals")[0][0]

@@ -51,6 +51,12 @@ GUARDS = {
         "",
         "store/test_store_contract.py",
     ),
+    "handing over waits while the store is behind": (
+        "settler.py",
+        "self._until(2 * self._concurrency)",
+        "self._until(10**9)",
+        "engine/test_settler.py",
+    ),
     "a claim is doubted after a long stop": (
         "worker.py",
         "SURE_FOR = 12",

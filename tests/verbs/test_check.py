@@ -39,7 +39,7 @@ async def test_check_finds_all_problems_at_once(project):
     assert "in.csv:4: the key 'id' is empty" in ran.out
     assert "in.csv:6: the key 'k1' came before with other content, at in.csv:3" in ran.out
     assert "in.csv:10: 4 cells, more than the 3 columns" in ran.out
-    summary = "9 records, 1 keys not unique, 1 without a key, 9 render, 1 repeated, 4 problems"
+    summary = "9 records, 1 key not unique, 1 without a key, 9 render, 1 repeated, 4 problems"
     assert ran.out.splitlines()[-1] == summary
     assert not (project.folder / "in.csv.bad.jsonl").exists()
     assert not (project.folder / "t.db").exists()
@@ -79,7 +79,7 @@ async def test_check_counts_lines_that_will_be_set_aside(project):
         file.write("k9,too,many,cells\n")
     ran = await project.run("check")
     assert ran.code == 0
-    assert ran.out.splitlines()[-1] == "5 records, keys unique, 5 render, 1 bad lines to be set aside"
+    assert ran.out.splitlines()[-1] == "5 records, keys unique, 5 render, 1 bad line to be set aside"
     assert not (project.folder / "in.csv.bad.jsonl").exists()
 
 

@@ -14,7 +14,8 @@ from rowcall.cli import VERBS, cli
 ROOT = Path(__file__).parents[2]
 
 PROMISED = {
-    "init": ["--demo"],
+    "init": ["--from", "--demo"],
+    "preview": ["-n", "--curl", "--send", "-c", "--rate"],
     "check": ["--probe", "-v", "-c", "--rate"],
     "run": [
         "-c",
@@ -31,8 +32,8 @@ PROMISED = {
     "status": ["--json", "--store", "--name"],
     "errors": ["--json", "--store", "--name"],
     "show": ["--curl", "--json", "--store", "--name"],
-    "retry": ["--batch", "--all-failed", "--done", "--dry-run", "--store", "--name"],
-    "cancel": ["--batch", "--pending", "--dry-run", "--yes", "--store", "--name"],
+    "retry": ["--where", "--batch", "--all-failed", "--done", "--dry-run", "--store", "--name"],
+    "cancel": ["--where", "--batch", "--pending", "--dry-run", "--yes", "--store", "--name"],
     "rollback": ["--batch", "--dry-run", "--yes", "--store", "--name"],
     "export": ["-o", "--format", "--only"],
     "verify": ["--json"],

@@ -121,7 +121,7 @@ async def test_a_pruned_record_is_called_with_its_record(large):
     await large.run("retry", "k3", "--done")
     large.rows([[f"k{n}", f"sentence number {n} is good", "x"] for n in range(40) if n != 3])
     ran = await large.run("run", "--all")
-    assert "1 records are no longer in the input" in ran.err
+    assert "1 record is no longer in the input" in ran.err
     assert large.statuses() == {"done": 39, "pending": 1}
 
 

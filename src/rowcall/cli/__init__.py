@@ -17,6 +17,7 @@ from rowcall.errors import Exit, RowcallError
 VERBS = {
     "init": ("rowcall.cli.begin:init", "Write a config to start from."),
     "check": ("rowcall.cli.check:check", "All that can be found wrong beforehand; nothing is sent."),
+    "preview": ("rowcall.cli.preview:preview", "The first requests, and what all of them would take."),
     "run": ("rowcall.cli.run:run", "Start, or go on: call the API for every record that is not done."),
     "batch": ("rowcall.cli.batch:batch", "An OpenAI batch file against any endpoint; no config needed."),
     "status": ("rowcall.cli.look:status", "How a batch job stands, from any terminal."),
@@ -26,6 +27,7 @@ VERBS = {
     "cancel": ("rowcall.cli.change:cancel", "Take records out of the work."),
     "rollback": ("rowcall.cli.change:rollback", "Let the answers of a batch no longer count."),
     "export": ("rowcall.cli.files:export", "Write the input with its answers."),
+    "import": ("rowcall.cli.files:import_", "Take in answers that a provider's batch API made."),
     "verify": ("rowcall.cli.verify:verify", "Whether input, store and export belong together."),
     "backup": ("rowcall.cli.keep:backup", "A snapshot of the store, also during a run."),
     "prune": ("rowcall.cli.keep:prune", "Drop the stored input of done records."),

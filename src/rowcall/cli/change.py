@@ -16,6 +16,29 @@ from rowcall.progress import clean
 from rowcall.store.base import RolledBack, Selected, Selection
 from rowcall.store.sqlite import SQLiteReader, SQLiteStore
 
+Cells = tuple[tuple[str, str], ...]
+"""Columns and the text of their values."""
+
+
+def _cells(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> Cells:
+    """``lang=de`` as its two halves."""
+    for value in values:
+        if not value.partition("=")[0] or "=" not in value:
+            raise click.BadParameter(f"{value!r} is not of the form COLUMN=VALUE, such as lang=de", ctx, param)
+    return tuple((column, cell) for column, _, cell in (value.partition("=") for value in values))
+
+
+def _select_options(verb: F) -> F:
+    """What narrows a selection."""
+    verb = click.option(
+        "--where",
+        multiple=True,
+        callback=_cells,
+        metavar="COLUMN=VALUE",
+        help="Only records whose column holds exactly that; several must all hold.",
+    )(verb)
+    return click.option("--batch", metavar="B", help="Only records of that batch.")(verb)
+
 
 def _change_options(verb: F) -> F:
     verb = click.option("--yes", is_flag=True, help="Ask nothing.")(verb)
@@ -23,17 +46,18 @@ def _change_options(verb: F) -> F:
     return store_options(verb)
 
 
-@click.command(epilog="Example: rowcall retry http_500 --dry-run; rowcall retry --all-failed")
+@click.command(epilog="Example: rowcall retry http_500 --dry-run; rowcall retry --all-failed --where lang=de")
 @click.argument("reasons_or_keys", nargs=-1, metavar="[REASON|KEY ...]")
 @click.option("--all-failed", is_flag=True, help="Every failed record.")
 @click.option("--done", is_flag=True, help="Done records too: they are called, and paid, again.")
-@click.option("--batch", metavar="B", help="Only records of that batch.")
+@_select_options
 @_change_options
 def retry(
     reasons_or_keys: tuple[str, ...],
     all_failed: bool,
     done: bool,
     batch: str | None,
+    where: Cells,
     dry_run: bool,
     yes: bool,
     config: Path,
@@ -41,21 +65,23 @@ def retry(
     name: str | None,
 ) -> None:
     """Set records back to pending, with all their attempts; the next run calls them."""
-    if not (reasons_or_keys or all_failed or batch):
-        raise RowcallError("nothing selected", remedy="name reasons or keys, or --all-failed, or --batch B")
+    if not (reasons_or_keys or all_failed or batch or where):
+        remedy = "name reasons or keys, or --all-failed, or --batch B, or --where COLUMN=VALUE"
+        raise RowcallError("nothing selected", remedy=remedy)
     statuses = (Status.FAILED, Status.CANCELLED) + ((Status.DONE,) if done else ())
-    selection = Selection(reasons_or_keys, (Status.FAILED,) if all_failed and not done else statuses, batch)
+    selection = Selection(reasons_or_keys, (Status.FAILED,) if all_failed and not done else statuses, batch, where)
     asyncio.run(_change(_RETRY, _Place(config, store, name), selection, yes=yes, dry_run=dry_run))
 
 
 @click.command(epilog="Example: rowcall cancel --pending --dry-run; rowcall cancel 4_12 --yes")
 @click.argument("reasons_or_keys", nargs=-1, metavar="[REASON|KEY ...]")
-@click.option("--batch", metavar="B", help="Only records of that batch.")
+@_select_options
 @click.option("--pending", is_flag=True, help="Only pending records, all of them where nothing else is named.")
 @_change_options
 def cancel(
     reasons_or_keys: tuple[str, ...],
     batch: str | None,
+    where: Cells,
     pending: bool,
     dry_run: bool,
     yes: bool,
@@ -67,10 +93,11 @@ def cancel(
 
     The calls of running ones are dropped at the next sign of life of their run, within 5 s.
     """
-    if not (reasons_or_keys or batch or pending):
-        raise RowcallError("nothing selected", remedy="name keys, or --pending, or --batch B")
+    if not (reasons_or_keys or batch or pending or where):
+        remedy = "name keys, or --pending, or --batch B, or --where COLUMN=VALUE"
+        raise RowcallError("nothing selected", remedy=remedy)
     statuses = (Status.PENDING,) if pending else (Status.PENDING, Status.RUNNING)
-    selection = Selection(reasons_or_keys, statuses, batch)
+    selection = Selection(reasons_or_keys, statuses, batch, where)
     asyncio.run(_change(_CANCEL, _Place(config, store, name), selection, yes=yes, dry_run=dry_run))
 
 
@@ -110,6 +137,7 @@ async def _change(verb: _Verb, place: _Place, selection: Selection, *, yes: bool
         kind = only_kind(await reader.kinds(), place.name or named, path)
         if selection.batch is not None:
             await require_batch(reader, kind, selection.batch)
+        await _require_columns(reader, kind, selection.where)
         selected = await reader.select(kind, selection)
     _require_match(selected)
     click.echo(_selected_text(selected), err=True)
@@ -134,6 +162,20 @@ async def _rollback(place: _Place, batch: str, *, yes: bool, dry_run: bool) -> N
     click.echo(
         f"{rolled.restored:,} records have their previous answer, {rolled.pending:,} are pending again", err=True
     )
+
+
+async def _require_columns(reader: SQLiteReader, kind: str, where: Cells) -> None:
+    """Refuse a column that the records do not have, by the first one that the store still holds.
+
+    Raises:
+        RowcallError: names those that it has.
+    """
+    first = await reader.page(kind, limit=1)
+    record = await reader.payload(first[0].row) if first and where else None
+    unknown = [column for column, _ in where if record and column not in record]
+    if record and unknown:
+        listed = ", ".join(map(clean, record))
+        raise RowcallError(f"{kind}: there is no column {unknown[0]!r}", remedy=f"the columns are: {listed}")
 
 
 def _require_match(selected: Selected) -> None:

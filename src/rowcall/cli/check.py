@@ -7,7 +7,6 @@ import json
 import platform
 import sqlite3
 from collections.abc import Iterator
-from contextlib import AsyncExitStack
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -15,14 +14,15 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from rowcall import __version__, values
+from rowcall import __version__
 from rowcall.cli.common import SETTING_FLAGS, config_argument, overrides, setting_options
 from rowcall.cli.examine import Findings, examine
+from rowcall.cli.hints import hint_for, stop_hint
+from rowcall.cli.sampling import Sample, outcome_text, outcomes
 from rowcall.config import Config, KeyPath, load
 from rowcall.errors import Exit
-from rowcall.job import Job
 from rowcall.outcome import Outcome, Success
-from rowcall.progress import clean
+from rowcall.progress import clean, counted
 
 _LIBRARIES = ("aiohttp", "aiosqlite", "click", "httpx", "jinja2", "jmespath", "orjson", "pydantic", "tenacity")
 _SHOWN_BODY = 600
@@ -43,7 +43,7 @@ def check(config: Path, probe: bool, verbose: bool, **flags: Any) -> int:
     """
     loaded = load(config, overrides=overrides(flags))
     if verbose:
-        click.echo("\n".join([*_versions(), *_settings(loaded)]))
+        click.echo("\n".join([*_versions(), *_settings(loaded), *_proxy(loaded)]))
     findings = examine(loaded)
     click.echo("\n".join(_report(findings)))
     if findings.problem_count:
@@ -57,19 +57,21 @@ def _report(findings: Findings) -> Iterator[str]:
     for problem in findings.problems:
         yield "\n  ".join(map(clean, str(problem).split("\n")))
     if more := findings.problem_count - len(findings.problems):
-        yield f"... and {more:,} more problems"
+        yield f"... and {counted(more, 'more problem')}"
     yield _summary(findings)
 
 
 def _summary(findings: Findings) -> str:
-    trouble = [(findings.clashes, "keys not unique"), (findings.keyless, "without a key")]
-    keys = [f"{number:,} {what}" for number, what in trouble if number] or ["keys unique"]
-    said = [f"{findings.records:,} records", *keys]
+    clashes, keyless = findings.clashes, findings.keyless
+    trouble = [f"{counted(clashes, 'key')} not unique"] * (clashes > 0) + [f"{keyless:,} without a key"] * (keyless > 0)
+    said = [counted(findings.records, "record"), *(trouble or ["keys unique"])]
     said += ["requests made by the handler"] if findings.handler else [f"{findings.rendered:,} render"]
-    more = [(findings.repeated, "repeated"), (findings.set_aside, "bad lines to be set aside")]
-    said += [f"{number:,} {what}" for number, what in more if number]
+    if findings.repeated:
+        said.append(f"{findings.repeated:,} repeated")
+    if findings.set_aside:
+        said.append(f"{counted(findings.set_aside, 'bad line')} to be set aside")
     if findings.problem_count:
-        said.append(f"{findings.problem_count:,} problem{'s' * (findings.problem_count > 1)}")
+        said.append(counted(findings.problem_count, "problem"))
     return ", ".join(said)
 
 
@@ -95,6 +97,14 @@ def _settings(config: Config) -> Iterator[str]:
         yield f"{'.'.join(map(str, path))} = {cut}   ({_source(config, path)})"
 
 
+def _proxy(config: Config) -> Iterator[str]:
+    """The proxy that the environment names for the API, where the config names none."""
+    from rowcall.network import environment_proxy
+
+    if proxy := environment_proxy(config):
+        yield f"api.proxy = {json.dumps(clean(proxy.url))}   ({proxy.origin})"
+
+
 def _leaves(table: dict[str, Any], path: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
     for name, value in table.items():
         if isinstance(value, dict) and value:
@@ -116,36 +126,15 @@ def _probe(config: Config, findings: Findings) -> Exit:
     if findings.sample is None:
         click.echo("probe: there is no record to call with")
         return Exit.USAGE
-    outcome = asyncio.run(_call(config, *findings.sample))
-    click.echo(f"probe: {_outcome_text(outcome)}")
-    return Exit.DONE if isinstance(outcome, Success) else Exit.USAGE
-
-
-async def _call(config: Config, key: str, data: dict[str, Any]) -> Outcome:
-    """One real call."""
-    from rowcall.calling import Departure, Wire
-    from rowcall.pace.gate import Gate
-    from rowcall.pace.rate import Rate
-    from rowcall.parts import call_key, calls_of, make_client, make_mock
-    from rowcall.templates import input_hash, request_hash
-
-    async with AsyncExitStack() as stack:
-        base_url = None
-        if config.api.preset == "mock":
-            base_url = (await stack.enter_async_context(make_mock(config))).url
-        calls = await asyncio.to_thread(lambda: calls_of(config.resolve(), base_url))
-        client = await stack.enter_async_context(make_client(config, 1))
-        hashed = input_hash(data, calls.columns, calls.files)
-        number = call_key(request_hash(config.fingerprint()), key, hashed)
-        wire = Wire(client, Rate(), 1, lambda job: number, lambda event: None)
-        caller = calls.make_caller(wire)
-        stack.callback(caller.close)
-        return await caller.call(Job(0, key, 0, 0, 0, (), True, 0, hashed, data), Departure(Gate()))
-
-
-def _outcome_text(outcome: Outcome) -> str:
-    took = "" if outcome.latency is None else f" in {outcome.latency * 1000:,.0f} ms"
+    outcome = asyncio.run(_outcome(config, findings.sample))
+    click.echo(f"probe: {outcome_text(outcome)}")
     if isinstance(outcome, Success):
-        status = f"HTTP {outcome.status}" if outcome.status else "answered"
-        return f"{status}{took}: {clean(values.dumps(outcome.value).decode())}"
-    return f"failed{took}: {outcome.reason} ({outcome.cls.value}): {clean(outcome.message)}"
+        return Exit.DONE
+    click.echo(f"  {stop_hint(outcome.reason) or hint_for(outcome.reason)}")
+    return Exit.USAGE
+
+
+async def _outcome(config: Config, sample: Sample) -> Outcome:
+    """One real call."""
+    [outcome] = [outcome async for outcome in outcomes(config, [sample])]
+    return outcome

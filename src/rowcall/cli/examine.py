@@ -16,10 +16,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from rowcall import values
+from rowcall.cli.places import problems_of
 from rowcall.cli.sending import Marks, Preview, Shown
 from rowcall.config import Config
-from rowcall.errors import ConfigError, InputError, Problem, RowcallError, TemplateError
+from rowcall.errors import InputError, Problem, RowcallError, TemplateError
 from rowcall.job import Record
+from rowcall.network import make_network
 from rowcall.parts import calls_of, check_handler_columns, make_prices, source_of
 from rowcall.sources.base import Source
 from rowcall.templates import Key, Tree, check_columns, compile_key
@@ -69,34 +71,34 @@ class Findings:
         if len(self.problems) < MOST_PROBLEMS:
             self.problems.append(problem)
 
-    def tried(self, work: Callable[[], T], where: str) -> T | None:
+    def tried(self, work: Callable[[], T], config: Config) -> T | None:
         """What ``work`` gives; where it cannot, its problems are taken in and None comes back."""
         try:
             return work()
-        except ConfigError as error:
-            for problem in error.problems:
-                self.add(problem)
         except InputError as error:
             self.add(_of_input(error))
         except RowcallError as error:
-            self.add(Problem(where, error.message, error.remedy))
+            for problem in problems_of(error, config):
+                self.add(problem)
         return None
 
 
 def examine(config: Config) -> Findings:
     """Look at everything. Reads files and runs the commands that give secrets: blocks."""
-    findings, file = Findings(), str(config.file)
-    findings.tried(config.resolve, file)
-    calls = findings.tried(lambda: calls_of(config.masked(Marks(config.folder))), file)
-    findings.tried(lambda: make_prices(config), file)
-    preview = None if config.handler else findings.tried(lambda: Preview(config), file)
+    findings = Findings()
+    resolved = findings.tried(config.resolve, config)
+    if resolved is not None:
+        findings.tried(lambda: make_network(resolved), config)
+    calls = findings.tried(lambda: calls_of(config.masked(Marks(config.folder))), config)
+    findings.tried(lambda: make_prices(config), config)
+    preview = None if config.handler else findings.tried(lambda: Preview(config), config)
     findings.handler = config.handler is not None
-    key = findings.tried(lambda: compile_key(config.input.key), file)
-    source = findings.tried(lambda: source_of(_setting_bad_lines_aside(config)), file)
-    if source is None or findings.tried(lambda: (source.columns(),), file) is None:
+    key = findings.tried(lambda: compile_key(config.input.key), config)
+    source = findings.tried(lambda: source_of(_setting_bad_lines_aside(config)), config)
+    if source is None or findings.tried(lambda: (source.columns(),), config) is None:
         return findings
     trees = [*(calls.trees if calls else ()), *([key.tree] if key and key.tree else [])]
-    if not findings.tried(lambda: _fit(config, trees, source), file):
+    if not findings.tried(lambda: _fit(config, trees, source), config):
         preview = key = None
     with tempfile.TemporaryDirectory(prefix="rowcall-") as folder, closing(_Seen(Path(folder))) as seen:
         _Reading(findings, preview, key, seen).read(source, Path(folder) / "bad.jsonl", config)
@@ -127,7 +129,7 @@ class _Reading:
     def read(self, source: Source, bad_lines: Path, config: Config) -> None:
         """Read every row."""
         source.quarantine = bad_lines
-        self.findings.tried(lambda: self._all(source), str(config.file))
+        self.findings.tried(lambda: self._all(source), config)
         for problem in _bad_lines(bad_lines, source, by_row=config.input.sql is not None):
             if config.input.on_bad == "skip":
                 self.findings.set_aside += 1
@@ -162,7 +164,7 @@ class _Reading:
         if self.key is None:
             return ""
         try:
-            key = self.key(record.data)
+            key = self.key.of(record)
         except ValueError as error:
             self.findings.keyless += 1
             self.findings.add(Problem(record.where, str(error)))

@@ -11,13 +11,14 @@ from typing import Any
 import click
 
 from rowcall.cli.common import config_argument, overrides, print_json, setting_options
-from rowcall.cli.talk import Following, finish_text, input_text, start_text
+from rowcall.cli.places import placed
+from rowcall.cli.talk import Following, finish_text, input_text, start_text, stopping_text
 from rowcall.config import Config, load
 from rowcall.errors import Exit, RowcallError
 from rowcall.events import Event, InputRead
 from rowcall.job import Status
 from rowcall.pipeline import Ask, IfChanged, Options, Pipeline, Report
-from rowcall.progress import Progress, short_time
+from rowcall.progress import Progress
 from rowcall.store.base import RequestStanding
 
 
@@ -69,16 +70,17 @@ async def _run(config: Config, flags: dict[str, Any], following: Following) -> i
     pipeline = Pipeline(config, emit=hear)
     heard = _obey_signals(pipeline, progress)
     progress.say(start_text(config, pipeline.concurrency))
-    progress.start(pipeline)
+    progress.start(pipeline, limit=flags["limit"])
     try:
-        report = await pipeline.run(_options(flags, progress))
+        with placed(config):
+            report = await pipeline.run(_options(flags, progress))
     except asyncio.CancelledError:
         if not heard:
             raise
         return _SIGNALLED[heard[0]]
     finally:
         await progress.close()
-    progress.say(finish_text(report, following))
+    progress.say(finish_text(report, config, following))
     if flags["json"]:
         await _print_summary(config)
     return exit_code(report)
@@ -138,8 +140,7 @@ def _obey_signals(pipeline: Pipeline, progress: Progress) -> list[str]:
         if len(heard) > 1:
             pipeline.drop()
             return
-        grace = short_time(pipeline.config.stop.grace)
-        progress.say(f"Stopping: {pipeline.in_flight} calls in flight, waiting up to {grace}; Ctrl+C again drops them")
+        progress.say(stopping_text(pipeline.in_flight, pipeline.config.stop.grace))
         pipeline.stop(reason)
 
     loop.add_signal_handler(signal.SIGINT, stop, "interrupted")

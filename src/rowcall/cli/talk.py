@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from rowcall.cli.remedies import what_to_do
 from rowcall.config import Config
 from rowcall.events import InputRead
 from rowcall.job import Status
 from rowcall.pipeline import Report
 from rowcall.price import NANO, usd
-from rowcall.progress import clean, short_time
+from rowcall.progress import clean, counted, latency_text, short_time
 from rowcall.tally import Tally
 
 
@@ -38,7 +40,15 @@ def input_text(read: InputRead) -> str:
         "repeated in the input": read.repeated,
     }
     said = ", ".join(f"{number:,} {word}" for word, number in words.items() if number)
-    return f"{read.total:,} records" + (f": {said}" if said else "")
+    return counted(read.total, "record") + (f": {said}" if said else "")
+
+
+def stopping_text(in_flight: int, grace: float) -> str:
+    """The answer to the first Ctrl+C."""
+    if not in_flight:
+        return "Stopping"
+    waits = f"waiting up to {short_time(grace)}; Ctrl+C again drops {'it' if in_flight == 1 else 'them'}"
+    return f"Stopping: {counted(in_flight, 'call')} in flight, {waits}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,26 +60,27 @@ class Following:
 
     @classmethod
     def of(cls, config: Path) -> Following:
-        """Those for a config, with its path as it was written."""
-        here = config == Path("config.toml")
-        return cls(
-            "rowcall run" + ("" if here else f" {config}"), "rowcall errors" + ("" if here else f" --config {config}")
-        )
+        """Those for a config, with its path as it was written, and as a shell reads it."""
+        if config == Path("config.toml"):
+            return cls("rowcall run", "rowcall errors")
+        named = shlex.quote(str(config))
+        return cls(f"rowcall run {named}", f"rowcall errors --config {named}")
 
 
-def finish_text(report: Report, commands: Following) -> str:
+def finish_text(report: Report, config: Config, commands: Following) -> str:
     """What this run did, how things stand, and the next command."""
-    lines = [_headline(report), _counts(report)]
+    lines = [_headline(report), *what_to_do(report.ending, config), _counts(report)]
     if report.tally.calls:
         lines.append(_calls(report.tally, report.elapsed))
     if report.tally.usage.input or report.tally.usage.output:
         lines.append(_tokens(report.tally))
     if report.counts.cost is not None:
         lines.append(f"cost: {usd(report.tally.usage.cost or 0)} this run, {usd(report.counts.cost)} in all")
+    lines += _failures(report)
     if report.strays:
-        lines.append(f"{report.strays:,} records are no longer in the input and were left alone")
+        lines.append(_strays(report.strays))
     if report.output:
-        lines.append(f"{shown(report.output)}: {report.rows:,} rows")
+        lines.append(f"{shown(report.output)}: {counted(report.rows, 'row')}")
     text = "\n  ".join(lines)
     following = _next(report, commands)
     return f"{text}\n{following}" if following else text
@@ -81,6 +92,12 @@ def shown(path: Path) -> str:
         return str(path.relative_to(Path.cwd()))
     except ValueError:
         return str(path)
+
+
+def _strays(number: int) -> str:
+    if number == 1:
+        return "1 record is no longer in the input and was left alone"
+    return f"{number:,} records are no longer in the input and were left alone"
 
 
 def _headline(report: Report) -> str:
@@ -106,15 +123,11 @@ def _counts(report: Report) -> str:
 
 
 def _calls(tally: Tally, elapsed: float) -> str:
-    text = f"{tally.calls:,} calls, {tally.calls / max(elapsed, 1e-9):,.1f}/s"
+    text = f"{counted(tally.calls, 'call')}, {tally.calls / max(elapsed, 1e-9):,.1f}/s"
     for share in (50, 95, 99):
         if (seconds := tally.latencies.percentile(share / 100)) is not None:
-            text += f"  p{share} {_latency(seconds)}"
+            text += f"  p{share} {latency_text(seconds)}"
     return f"{text}  ({_by_status(tally.by_status)})"
-
-
-def _latency(seconds: float) -> str:
-    return f"{seconds * 1000:.0f}ms" if seconds < 1 else f"{seconds:.1f}s"
 
 
 def _by_status(counts: Mapping[str, int]) -> str:
@@ -129,6 +142,20 @@ def _tokens(tally: Tally) -> str:
 def _more(spent: int) -> str:
     """About twice what was spent, in dollars."""
     return f"{2 * spent / NANO:.2g}" if spent < NANO else f"{2 * spent / NANO:.0f}"
+
+
+def _failures(report: Report) -> Iterator[str]:
+    """A line for each reason: how many, the key of one, its message."""
+    for group in report.errors[:_REASONS_SHOWN]:
+        message = clean(group.message)
+        cut = message if len(message) <= _MESSAGE_SHOWN else f"{message[:_MESSAGE_SHOWN]}..."
+        yield f"{group.count:,} failed: {clean(group.reason)}, such as {clean(group.sample_key)}: {cut}"
+    if more := len(report.errors) - _REASONS_SHOWN:
+        yield from [f"... and {counted(more, 'more reason')}"] * (more > 0)
+
+
+_REASONS_SHOWN = 5
+_MESSAGE_SHOWN = 120
 
 
 def _next(report: Report, commands: Following) -> str:

@@ -13,6 +13,9 @@ from rowcall.client.failures import (
     NameNotFound,
     NoRoute,
     PoolTimedOut,
+    ProxyAuth,
+    ProxyFailed,
+    ProxyRefused,
     Refused,
     ReplyTooLarge,
     Reset,
@@ -27,7 +30,9 @@ from rowcall.client.failures import (
     WireError,
     failure_of,
 )
+from rowcall.client.proxies import Proxies, Proxy, UnusableProxy
 from rowcall.client.transport import Transport
+from rowcall.client.trust import UnusableFile, make_context
 
 __all__ = [
     "BodyCut",
@@ -41,6 +46,11 @@ __all__ = [
     "NameNotFound",
     "NoRoute",
     "PoolTimedOut",
+    "Proxies",
+    "Proxy",
+    "ProxyAuth",
+    "ProxyFailed",
+    "ProxyRefused",
     "Refused",
     "ReplyTooLarge",
     "Reset",
@@ -53,7 +63,10 @@ __all__ = [
     "TooManyFiles",
     "Transport",
     "Unsendable",
+    "UnusableFile",
+    "UnusableProxy",
     "WireError",
     "failure_of",
+    "make_context",
     "raise_descriptor_limit",
 ]

@@ -88,6 +88,8 @@ class Attempt:
     def _exact(self, error: Exception) -> WireError:
         if isinstance(error, TimeoutError) and error.errno is None:
             return self._timed_out()
+        if isinstance(error, aiohttp.ClientHttpProxyError):
+            return self.fail(_by_proxy(error.status), f"HTTP {error.status}")
         if isinstance(error, aiohttp.ClientConnectorError):
             return self.fail(*_unconnected(error))
         if isinstance(error, _UNSENDABLE):
@@ -139,8 +141,23 @@ def _shorter(*limits: float | None) -> str:
     return f"{min(limit for limit in limits if limit is not None):g} s"
 
 
+def _by_proxy(status: int) -> type[WireError]:
+    """The class of a proxy's own answer to CONNECT, by its status: nothing was sent through it."""
+    if status == 407:
+        return failures.ProxyAuth
+    return failures.ProxyFailed if status >= 500 or status == 429 else failures.ProxyRefused
+
+
 def _unconnected(error: aiohttp.ClientConnectorError) -> tuple[type[WireError], str]:
-    """The class of a failed connect: a certificate's by OpenSSL's verify codes, others by errno."""
+    """The class of a failed connect, and its words; a proxy that failed is named."""
+    kind, words = _by_cause(error)
+    if isinstance(error, aiohttp.ClientProxyConnectionError):
+        words = f"by the proxy {error.host}:{error.port}: {words}"
+    return kind, words
+
+
+def _by_cause(error: aiohttp.ClientConnectorError) -> tuple[type[WireError], str]:
+    """A certificate's by OpenSSL's verify codes, others by errno."""
     cause = error.os_error
     if isinstance(cause, ssl.SSLCertVerificationError):
         return _CERTIFICATE.get(cause.verify_code, failures.TLSUntrusted), cause.verify_message

@@ -11,6 +11,7 @@ from httpx._client import UseClientDefault
 from httpx._types import AuthTypes
 
 from rowcall.client.body import RawHeaders
+from rowcall.client.proxies import Proxies
 from rowcall.client.transport import DEFAULT_HEADERS, Transport
 from rowcall.outcome import Reply
 
@@ -28,6 +29,7 @@ class Client(httpx.AsyncClient):
         connect_timeout: seconds for a new connection, look-up and TLS included, 10.
         max_reply: bytes of a decoded reply, at most, 64 MiB.
         verify: as httpx takes it: True for the usual authorities (certifi, or SSL_CERT_FILE), or an own context.
+        proxies: which proxy a request goes through; None: none.
     """
 
     def __init__(
@@ -38,6 +40,7 @@ class Client(httpx.AsyncClient):
         connect_timeout: float = 10.0,
         max_reply: int = 64 * 2**20,
         verify: ssl.SSLContext | bool = True,
+        proxies: Proxies | None = None,
     ) -> None:
         self._wire = Transport(
             concurrency=concurrency,
@@ -45,6 +48,7 @@ class Client(httpx.AsyncClient):
             connect_timeout=connect_timeout,
             max_reply=max_reply,
             verify=verify,
+            proxies=proxies,
         )
         super().__init__(
             transport=self._wire,

@@ -3,8 +3,8 @@
     CallFailed
     '-- WireError (httpx.TransportError)
         |-- NOT_SENT    Refused, NameNotFound, NoRoute, TooManyFiles, ConnectBroken, CannotConnect,
-        |               ConnectTimedOut, PoolTimedOut
-        |-- SETUP       TLSUntrusted, TLSExpired, TLSWrongHost, TLSFailed
+        |               ConnectTimedOut, PoolTimedOut, ProxyFailed
+        |-- SETUP       TLSUntrusted, TLSExpired, TLSWrongHost, TLSFailed, ProxyAuth, ProxyRefused
         |-- REUSED      StaleConnection
         |-- MAYBE_SENT  Reset, ClosedEarly, BodyCut, Garbled, TimedOut
         '-- RECORD      ReplyTooLarge, Unsendable
@@ -33,15 +33,18 @@ class WireError(CallFailed, httpx.TransportError):
         cls: who pays for it.
         reason: its stable code.
         what: it in plain words.
+        remedy: what to do about it, where there is something.
     """
 
     cls: ClassVar[FailureClass] = FailureClass.MAYBE_SENT
     reason: ClassVar[str] = "connection_lost"
     what: ClassVar[str] = "the connection was lost"
+    remedy: ClassVar[str] = ""
 
     def __init__(self, request: httpx.Request, detail: str = "") -> None:
         message = f"{self.what}: {place_of(request.url)}"
-        super().__init__(f"{message} ({detail})" if detail else message, request=request)
+        message += f" ({detail})" if detail else ""
+        super().__init__(f"{message}; {self.remedy}" if self.remedy else message, request=request)
 
     @property
     def failure(self) -> Failure:
@@ -121,6 +124,7 @@ class TLSUntrusted(TLSFailed):
 
     reason = "tls_untrusted"
     what = "certificate not trusted"
+    remedy = "if it should be: [api] ca_file names the authority that signed it"
 
 
 class TLSExpired(TLSFailed):
@@ -135,6 +139,31 @@ class TLSWrongHost(TLSFailed):
 
     reason = "tls_wrong_host"
     what = "certificate is for another host"
+
+
+class ProxyAuth(WireError, httpx.ProxyError):
+    """The proxy asks for a user and password, or for others."""
+
+    cls = FailureClass.SETUP
+    reason = "proxy_auth"
+    what = "the proxy asks for a password"
+    remedy = "its URL takes one: http://user:password@host:port, in HTTPS_PROXY or in [api] proxy = { env = ... }"
+
+
+class ProxyRefused(WireError, httpx.ProxyError):
+    """The proxy does not let requests through to that host."""
+
+    cls = FailureClass.SETUP
+    reason = "proxy_refused"
+    what = "the proxy refuses to connect"
+
+
+class ProxyFailed(WireError, httpx.ProxyError):
+    """The proxy could not reach the host."""
+
+    cls = FailureClass.NOT_SENT
+    reason = "proxy_failed"
+    what = "the proxy cannot connect"
 
 
 class StaleConnection(WireError, httpx.RemoteProtocolError):

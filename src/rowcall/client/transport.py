@@ -14,6 +14,7 @@ from yarl import URL
 from rowcall.client.attempt import Attempt, tracing
 from rowcall.client.body import Body, RawHeaders
 from rowcall.client.names import Resolver
+from rowcall.client.proxies import Proxies
 
 DEFAULT_HEADERS = {"User-Agent": "rowcall", "Accept": "*/*", "Accept-Encoding": "gzip, deflate"}
 """Sent where a request does not say otherwise."""
@@ -44,6 +45,7 @@ class Transport(httpx.AsyncBaseTransport):
         connect_timeout: seconds for a new connection, where the request does not say.
         max_reply: bytes of a decoded body, at most.
         verify: as httpx takes it: True for the usual authorities (certifi, or SSL_CERT_FILE), or an own context.
+        proxies: which proxy a request goes through; None: none.
     """
 
     def __init__(
@@ -54,12 +56,14 @@ class Transport(httpx.AsyncBaseTransport):
         connect_timeout: float,
         max_reply: int,
         verify: ssl.SSLContext | bool = True,
+        proxies: Proxies | None = None,
     ) -> None:
         self._concurrency = concurrency
         self._timeout = timeout
         self._connect_timeout = connect_timeout
         self._max_reply = max_reply
         self._verify = verify
+        self._proxies = proxies or Proxies()
         self._sessions: dict[bool, aiohttp.ClientSession] = {}
         self._closed = False
 
@@ -107,13 +111,18 @@ class Transport(httpx.AsyncBaseTransport):
 
     async def _open(self, request: httpx.Request, attempt: Attempt, *, fresh: bool) -> aiohttp.ClientResponse:
         """Send the request and read the head of the reply."""
+        proxy = self._proxies.of(request.url)
+        credentials = {"Proxy-Authorization": proxy.authorization} if proxy and proxy.authorization else {}
+        tunnel = request.url.scheme == "https"
         reply = await self._session(fresh).request(
             request.method,
             _exact_url(request.url),
-            headers=_headers(request),
+            headers=[*_headers(request), *({} if tunnel else credentials).items()],
             data=_content(request),
             allow_redirects=False,
-            ssl=self._tls if request.url.scheme == "https" else True,
+            ssl=self._tls if tunnel or (proxy and proxy.url.startswith("https")) else True,
+            proxy=proxy.url if proxy else None,
+            proxy_headers=credentials if tunnel else None,
             trace_request_ctx=attempt,
         )
         attempt.answered = True

@@ -75,7 +75,9 @@ def _text(path: Path) -> str:
     except FileNotFoundError:
         raise ConfigError(
             Problem(
-                str(path), "there is no such file", "`rowcall init --demo` writes a config that runs, to start from"
+                str(path),
+                "there is no such file",
+                "`rowcall init` writes one to start from, `rowcall init --demo` one that runs as it is",
             )
         ) from None
     except UnicodeDecodeError as error:
@@ -135,6 +137,7 @@ def _with_derived(data: Tree, file: Path) -> Tree:
     if "handler" not in data:
         _default(data, "request", "path", place.path or None)
         _default(data, "request", "method", "GET" if request.get("body") is None else "POST")
+    _default(data, "input", "path", table_in(data, "input").get("store"))
     _default(data, "store", "path", f"{name}.db")
     return data
 

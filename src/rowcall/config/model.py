@@ -140,6 +140,14 @@ class Config(Table):
         """The database."""
         return self._absolute(self.store.path)
 
+    def path_of(self, written: str | None) -> Path | None:
+        """A path of the config, absolute; None for None."""
+        return None if written is None else self._absolute(written)
+
+    def variables(self) -> Mapping[str, str]:
+        """The process environment, completed by ``.env`` beside the config file."""
+        return environment(self.folder / ".env", os.environ)
+
     def where(self, path: KeyPath) -> str:
         """Where a key is written, for messages: ``config.toml:12``."""
         return self._origin.where(path)
@@ -184,7 +192,7 @@ class Config(Table):
         Raises:
             ConfigError: every reference that leads nowhere.
         """
-        variables = environment(self.folder / ".env", os.environ) if environ is None else environ
+        variables = self.variables() if environ is None else environ
         return self._resolved(Resolver(self.folder, variables, self.where))
 
     def masked(self, stand_in: Callable[[Reference], str]) -> Config:
@@ -219,6 +227,7 @@ class Config(Table):
         values = {
             "api_key": resolver.secret(self.api.api_key, ("api", "api_key")),
             "headers": resolver.headers(self.api.headers, ("api", "headers")),
+            "proxy": resolver.secret(self.api.proxy, ("api", "proxy")),
         }
         return self.api.model_copy(update=values)
 

@@ -30,9 +30,11 @@ _TABLES_OF_HEADERS = (("api", "headers"), ("request", "headers"))
 def broken_rules(data: Tree) -> Iterator[Fault]:
     """Every fault that no single model can see."""
     yield from _beside_handler(data) if "handler" in data else _missing_for_preset(data)
+    yield from _input_store(data)
     yield from _export_format(data)
     yield from _batch_lines(data)
     yield from _unknown_cost(data)
+    yield from _key_without_certificate(data)
     for path in _TABLES_OF_HEADERS:
         yield from _headers(path, table_in(data, *path))
     for name, value in table_in(data, "request", "params").items():
@@ -99,6 +101,18 @@ def _batch_lines(data: Tree) -> Iterator[Fault]:
         yield Fault(("output", "order"), what, 'order = "input"')
 
 
+_OF_FILES = ("path", "header", "quoting", "encoding", "sql", "format")
+_OF_STORES = ("kind", "result")
+
+
+def _input_store(data: Tree) -> Iterator[Fault]:
+    """A store or a file is the input, each with its own keys."""
+    table, by_store = table_in(data, "input"), "store" in table_in(data, "input")
+    for key in (key for key in (_OF_FILES if by_store else _OF_STORES) if key in table):
+        other = "beside" if by_store else "without"
+        yield Fault(("input", key), f"input.{key} means nothing {other} input.store", f"take {key} out")
+
+
 def _export_format(data: Tree) -> Iterator[Fault]:
     output = table_in(data, "output")
     path = output.get("path")
@@ -118,6 +132,12 @@ def _unknown_cost(data: Tree) -> Iterator[Fault]:
         what = "stop.max_cost needs to know what a call costs"
         remedy = '[price] with input = ... and output = ... in dollars per million tokens, or from = "genai-prices"'
         yield Fault(("stop", "max_cost"), what, remedy)
+
+
+def _key_without_certificate(data: Tree) -> Iterator[Fault]:
+    api = table_in(data, "api")
+    if "client_key" in api and "client_cert" not in api:
+        yield Fault(("api", "client_key"), "api.client_key is the key of a certificate", "name it: client_cert = ...")
 
 
 def _headers(path: KeyPath, table: Tree) -> Iterator[Fault]:

@@ -86,6 +86,17 @@ def _key_reference(value: Any) -> Any:
     return value
 
 
+def _proxy(value: Any) -> Any:
+    """A URL without credentials, ``none``, a reference or a ``Secret``. A URL's text is never repeated."""
+    if isinstance(value, Secret) or is_reference(value):
+        return value
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError('must be a URL such as "http://proxy.example.com:3128", "none", or a reference')
+    if "@" in value:
+        raise ValueError("must not hold a user name or password: whoever sees the file sees them")
+    return value
+
+
 def _dollars(value: float) -> float:
     if not 0 <= value < 1e6:
         raise ValueError(f"must be dollars such as 0.25, not {quoted(value)}")
@@ -98,6 +109,7 @@ _FROM_LIST = Field(strict=False)  # TOML knows lists; what is frozen is a tuple
 Texts = Annotated[tuple[str, ...], _FROM_LIST]
 KeyReference = Annotated[dict[str, str] | Secret, BeforeValidator(_key_reference)]
 Dollars = Annotated[float, AfterValidator(_dollars)]
+ProxyReference = Annotated[str | dict[str, str] | Secret, BeforeValidator(_proxy)]
 Natural = Annotated[int, Field(ge=1)]
 Count = Annotated[int, Field(ge=0)]
 Encoding = Annotated[str, AfterValidator(_known_encoding)]
@@ -115,6 +127,9 @@ class InputTable(Table):
     encoding: Encoding | None = None
     sql: Text | None = None
     on_bad: Policy = "stop"
+    store: Text | None = None
+    kind: Text | None = None
+    result: Text | None = None
     format: InputFormat | None = None
 
 
@@ -144,6 +159,10 @@ class ApiTable(Table):
     headers: dict[str, Any] = {}
     timeout: PositiveDuration = 90.0
     connect_timeout: PositiveDuration = 10.0
+    proxy: ProxyReference | None = None
+    ca_file: Text | None = None
+    client_cert: Text | None = None
+    client_key: Text | None = None
     mock: MockTable = MockTable()
 
 

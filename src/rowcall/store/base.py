@@ -22,11 +22,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol, Self
 
 from rowcall.job import Job, Status
-from rowcall.outcome import Settlement
+from rowcall.outcome import Action, Outcome, Settlement
 
 Claim = tuple[int, int]
 """One claim of one job: its row and the epoch."""
@@ -118,12 +119,14 @@ class Left:
 class Selection:
     """Which jobs a person means: all conditions hold together, an empty one holds for every job.
 
-    ``reasons_or_keys`` are matched against both; a word that matches neither is reported by ``unmatched``.
+    ``reasons_or_keys`` are matched against both; a word that matches neither is reported by ``unmatched``. ``where``
+    are columns of the record and the text of their values: numbers as they stand in JSON, true, false, null as "".
     """
 
     reasons_or_keys: tuple[str, ...] = ()
     statuses: tuple[Status, ...] = ()
     batch: str | None = None
+    where: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,6 +302,27 @@ class RunRow:
     alive: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """An answer that was made elsewhere: DONE, FAIL, or RELEASE where the record was not its cause."""
+
+    key: str
+    action: Action
+    outcome: Outcome
+
+
+class Fate(StrEnum):
+    """What became of an answer that was made elsewhere."""
+
+    DONE = "done"
+    FAILED = "failed"
+    AGAIN = "to be called again"
+    BEFORE = "known before"
+    RUNNING = "being called now"
+    CHANGED = "changed since"  # kept, but it is not the current answer
+    UNKNOWN = "unknown"
+
+
 class Reader(Protocol):
     """What people and exports ask. Reads page by row and never hold a transaction between two pages."""
 
@@ -431,6 +455,16 @@ class Store(Reader, Protocol):
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[Settlement]:
         """Write decisions in one transaction; returns those that came too late (the fence)."""
+
+    async def hand_out(self, kind: str, keys: Sequence[str]) -> None:
+        """Note that the calls of these jobs are made elsewhere, and what they ask now. At most 1,000 keys a call."""
+
+    async def arrive(self, kind: str, arrived: Sequence[Arrived]) -> list[Fate]:
+        """Take in answers that were made elsewhere, as if their jobs had been called; returns what became of each.
+
+        Idempotent: done jobs, running ones, and answers that came before are left as they are. An answer to what a
+        job no longer asks is kept, as a late one is.
+        """
 
     async def reap(self) -> int:
         """Put back what dead sessions held; returns how many jobs.

@@ -125,19 +125,29 @@ _LEFT_AMONG = """
     SELECT any_runs, (SELECT count(*) FROM due WHERE run_after IS NULL), (SELECT min(run_after) FROM due) FROM at_work
 """
 
+# No pair of column and value that the record does not have; names and values are data of the query, never a part of it.
+_HAS_ALL = """
+    AND (:cells IS NULL OR NOT EXISTS (
+        SELECT 1 FROM json_each(:cells) AS asked WHERE NOT EXISTS (
+            SELECT 1 FROM payloads, json_each(payloads.record) AS cell
+            WHERE payloads.job = jobs.rowid AND cell.key = json_extract(asked.value, '$[0]')
+            AND json_extract(asked.value, '$[1]') = CASE cell.type
+                WHEN 'true' THEN 'true' WHEN 'false' THEN 'false' WHEN 'null' THEN '' ELSE CAST(cell.value AS TEXT)
+            END)))
+"""
 _CHOSEN = """
     SELECT rowid FROM jobs NOT INDEXED WHERE kind = :kind
     AND (:statuses IS NULL OR status IN (SELECT value FROM json_each(:statuses)))
-    AND (:batch IS NULL OR batch = :batch)
-"""
+    AND (:batch IS NULL OR batch = :batch) HAS_ALL
+""".replace("HAS_ALL", _HAS_ALL)
 _CHOSEN_BY_WORDS = """
     SELECT rowid FROM jobs WHERE rowid IN (
         SELECT rowid FROM jobs WHERE kind = :kind AND id IN (SELECT value FROM json_each(:words))
         UNION ALL
         SELECT rowid FROM jobs WHERE kind = :kind AND reason IN (SELECT value FROM json_each(:words)))
     AND (:statuses IS NULL OR status IN (SELECT value FROM json_each(:statuses)))
-    AND (:batch IS NULL OR batch = :batch)
-"""
+    AND (:batch IS NULL OR batch = :batch) HAS_ALL
+""".replace("HAS_ALL", _HAS_ALL)
 _BY_STATUS = "SELECT status, count(*) FROM jobs WHERE rowid IN (CHOSEN) GROUP BY status"
 _SAMPLE = "SELECT id FROM jobs WHERE rowid IN (CHOSEN) ORDER BY rowid LIMIT 5"
 _UNMATCHED = """
@@ -279,13 +289,14 @@ def choice(kind: str, selection: Selection) -> tuple[str, dict[str, Any]]:
         StoreError: a word with a NUL, at which SQLite would cut it.
     """
     words = selection.reasons_or_keys
-    if any("\0" in word for word in words):
-        raise StoreError("a key or reason cannot contain a NUL character")
+    if any("\0" in word for word in (*words, *(text for cell in selection.where for text in cell))):
+        raise StoreError("a key, a reason or a cell cannot contain a NUL character")
     wanted = {
         "kind": kind,
         "words": json.dumps(words),
         "statuses": json.dumps(selection.statuses) if selection.statuses else None,
         "batch": selection.batch,
+        "cells": json.dumps(selection.where) if selection.where else None,
     }
     return _CHOSEN_BY_WORDS if words else _CHOSEN, wanted
 

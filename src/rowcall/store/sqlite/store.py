@@ -16,8 +16,9 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, sto
 from rowcall.errors import Busy, StoreError
 from rowcall.job import Job
 from rowcall.outcome import Settlement
-from rowcall.store.base import Claim, Enqueued, Entry, Left, Pruned, RolledBack, Run, Selection, Store
+from rowcall.store.base import Arrived, Claim, Enqueued, Entry, Fate, Left, Pruned, RolledBack, Run, Selection, Store
 from rowcall.store.sqlite import (
+    arriving,
     claiming,
     enqueueing,
     keeping,
@@ -226,6 +227,14 @@ class SQLiteStore(SQLiteReader, Store):
             StoreError: an answer that is no JSON; nothing is written.
         """
         return await self._write(settling.settle, settling.ready(settlements))
+
+    async def hand_out(self, kind: str, keys: Sequence[str]) -> None:
+        """Note that the calls of these jobs are made elsewhere, and what they ask now."""
+        await self._write(arriving.hand_out, kind, keys)
+
+    async def arrive(self, kind: str, arrived: Sequence[Arrived]) -> list[Fate]:
+        """Take in answers that were made elsewhere; see the contract."""
+        return await self._write(arriving.arrive, kind, arrived)
 
     async def reap(self) -> int:
         """Put back what dead sessions held; returns how many jobs."""

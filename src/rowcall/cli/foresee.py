@@ -1,0 +1,128 @@
+"""What a run would take, before it begins: records, tokens, time; from the input, the store, and a sample of calls."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from itertools import islice
+
+from rowcall.cli.sending import Preview
+from rowcall.config import Config
+from rowcall.errors import RowcallError, TemplateError
+from rowcall.job import Record, Status
+from rowcall.outcome import Usage
+from rowcall.parts import open_reader
+from rowcall.progress import latency_text, rate_text
+from rowcall.sources.base import Source
+from rowcall.store.base import Counts, RunRow
+
+MOST_READ = 200_000
+"""Records that are counted; an input with more has "or more"."""
+MOST_RENDERED = 300
+"""Records whose requests are rendered to measure them."""
+CHARACTERS_A_TOKEN = 4.0
+"""Of text in the languages that models know best."""
+ASSUMED = 1.0
+"""Seconds of a call, where nothing is known of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a sample of calls took; seconds and tokens of all of them."""
+
+    calls: int = 0
+    failed: int = 0
+    seconds: float = 0.0
+    usage: Usage = field(default_factory=Usage)
+
+
+@dataclass(frozen=True, slots=True)
+class Foresight:
+    """What is known before a run.
+
+    Attributes:
+        records: of the input; ``more`` where they were not all counted.
+        done: of the kind in the store.
+        characters: of a request's body, on average; None where a handler makes the requests.
+        per_done: tokens in for each done record, as the store knows them.
+        latency: seconds of half the calls of the last run.
+    """
+
+    records: int
+    more: bool
+    done: int
+    characters: float | None
+    per_done: float | None
+    latency: float | None
+
+    def tokens(self, measured: Measured) -> float | None:
+        """Tokens in for each call: as measured, as the store knows, or by the characters."""
+        if measured.usage.input:
+            return measured.usage.input / measured.calls
+        if self.per_done:
+            return self.per_done
+        return None if self.characters is None else self.characters / CHARACTERS_A_TOKEN
+
+    def time(self, measured: Measured, calls: int, config: Config) -> tuple[float, str]:
+        """Seconds that so many calls take, and how that comes."""
+        each, known = ASSUMED, " assumed; --send measures it"
+        if self.latency:
+            each, known = self.latency, " as in the last run"
+        if measured.seconds:
+            each, known = measured.seconds / measured.calls, " as just measured"
+        slots, asked = config.pace.concurrency, config.pace.requests
+        seconds = calls * each / min(slots, max(1, calls))
+        if asked and calls * asked.per / asked.count > seconds:
+            return calls * asked.per / asked.count, f"[pace] requests = {asked}"
+        return seconds, f"{slots} at a time ({rate_text(slots / each)}), {latency_text(each)} a call{known}"
+
+
+def foresee(config: Config, source: Source, requests: Preview | None, *, keep: tuple[list[Record], int]) -> Foresight:
+    """Read the input, and look into the store if there is one; nothing is changed.
+
+    Args:
+        config: of the job.
+        source: its input, which is read once.
+        requests: what renders them; None: a handler makes them.
+        keep: the first so many records are put there.
+    """
+    first, wanted = keep
+    number, characters, rendered = 0, 0, 0
+    for record in islice(source, MOST_READ):
+        number += 1
+        if len(first) < wanted:
+            first.append(record)
+        if requests and rendered < MOST_RENDERED:
+            characters, rendered = characters + _length(requests, record), rendered + 1
+    counts, run = asyncio.run(_known(config))
+    return Foresight(
+        records=number,
+        more=number == MOST_READ,
+        done=min(number, counts.of(Status.DONE)) if counts else 0,
+        characters=characters / rendered if rendered else None,
+        per_done=_per_done(counts),
+        latency=(run.totals.get("latency_s") or {}).get("p50") if run else None,
+    )
+
+
+def _length(requests: Preview, record: Record) -> int:
+    """Characters of a request's body; 0 where it cannot be rendered, which ``check`` says with its line."""
+    try:
+        return len(requests.show("", record.data).body)
+    except TemplateError:
+        return 0
+
+
+def _per_done(counts: Counts | None) -> float | None:
+    done = counts.of(Status.DONE) if counts else 0
+    return counts.input_tokens / done if counts and done and counts.input_tokens else None
+
+
+async def _known(config: Config) -> tuple[Counts | None, RunRow | None]:
+    """What the store knows of the job."""
+    try:
+        reader = await open_reader(config)
+    except RowcallError:
+        return None, None
+    async with reader:
+        return await reader.counts(config.name), await reader.last_run(config.name)

@@ -1,0 +1,70 @@
+"""Real calls outside of a run: made at once, judged by nobody, stored nowhere."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AsyncExitStack
+from typing import Any
+
+from rowcall import values
+from rowcall.calling import Caller, Departure, Wire
+from rowcall.config import Config
+from rowcall.job import Job
+from rowcall.network import make_client, make_network
+from rowcall.outcome import Outcome, Success
+from rowcall.pace.gate import Gate
+from rowcall.pace.rate import Limit, Rate
+from rowcall.parts import call_key, calls_of, make_mock
+from rowcall.progress import clean
+from rowcall.templates import input_hash, request_hash
+
+Sample = tuple[str, dict[str, Any]]
+"""A record by its key."""
+
+
+async def outcomes(config: Config, samples: Iterable[Sample]) -> AsyncIterator[Outcome]:
+    """What a real call gives for each record, one after the other.
+
+    Raises:
+        RowcallError: the config cannot be used.
+    """
+    async with AsyncExitStack() as stack:
+        base_url = None
+        if config.api.preset == "mock":
+            base_url = (await stack.enter_async_context(make_mock(config))).url
+        resolved = await asyncio.to_thread(config.resolve)
+        calls = await asyncio.to_thread(calls_of, resolved, base_url)
+        network = await asyncio.to_thread(make_network, resolved)
+        client = await stack.enter_async_context(make_client(config, 1, network))
+        request = request_hash(config.fingerprint())
+        wire = Wire(
+            client, _rate(config), 1, lambda job: call_key(request, job.key, job.input_hash), lambda event: None
+        )
+        caller = calls.make_caller(wire)
+        stack.callback(caller.close)
+        for key, data in samples:
+            hashed = await asyncio.to_thread(input_hash, data, calls.columns, calls.files)
+            yield await _call(caller, wire.rate, Job(0, key, 0, 0, 0, (), True, 0, hashed, data))
+
+
+def _rate(config: Config) -> Rate:
+    asked = config.pace.requests
+    return Rate(Limit(asked.count, asked.per) if asked else None)
+
+
+async def _call(caller: Caller, rate: Rate, job: Job) -> Outcome:
+    """One call, at its place in the pace."""
+    loop = asyncio.get_running_loop()
+    if not caller.takes_places:
+        await asyncio.sleep(max(0.0, rate.take(loop.time()) - loop.time()))
+    return await caller.call(job, Departure(Gate()))
+
+
+def outcome_text(outcome: Outcome) -> str:
+    """What a call gave, on one line."""
+    took = "" if outcome.latency is None else f" in {outcome.latency * 1000:,.0f} ms"
+    if isinstance(outcome, Success):
+        status = f"HTTP {outcome.status}" if outcome.status else "answered"
+        return f"{status}{took}: {clean(values.dumps(outcome.value).decode())}"
+    return f"failed{took}: {outcome.reason} ({outcome.cls.value}): {clean(outcome.message)}"

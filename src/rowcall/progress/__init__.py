@@ -1,0 +1,18 @@
+"""What people see while a run works. Verbs that only need its words do not import what draws."""
+
+from typing import TYPE_CHECKING, Any
+
+from rowcall.progress.text import clean, counted, latency_text, rate_text, short_number, short_time
+
+if TYPE_CHECKING:
+    from rowcall.progress.display import Progress
+
+__all__ = ["Progress", "clean", "counted", "latency_text", "rate_text", "short_number", "short_time"]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "Progress":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from rowcall.progress.display import Progress
+
+    return Progress

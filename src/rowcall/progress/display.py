@@ -1,0 +1,141 @@
+"""Shows a pipeline at work: a block that is redrawn on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from time import monotonic
+from typing import TYPE_CHECKING, TextIO
+
+from rowcall.events import Event, GateClosed, GateOpened, Joined, LoopBlocked, Resting, Stopping, StoreWaits
+from rowcall.progress.block import block
+from rowcall.progress.following import Following, Speed
+from rowcall.progress.screen import Screen
+from rowcall.progress.text import clean, counted, short_time
+from rowcall.progress.view import View, plain_line, view_of
+
+if TYPE_CHECKING:  # verbs that only look need no wire
+    from rowcall.pipeline import Pipeline
+
+REDRAW = 0.25
+"""Seconds between two redraws on a terminal."""
+PLAIN = 10.0
+"""Seconds between two plain lines elsewhere."""
+WORTH_SAYING = 5.0
+"""Seconds of a rest from which it is worth a line."""
+
+
+class Progress:
+    """Shows a pipeline at work on ``stream`` (stderr). ``say`` writes a line above the display.
+
+    Args:
+        stream: where it is shown.
+        quiet: nothing is shown nor said.
+        live: a block that is redrawn, where the stream is a terminal that can; False: plain lines.
+        plain_every: seconds between two plain lines.
+    """
+
+    def __init__(self, stream: TextIO, *, quiet: bool = False, live: bool = True, plain_every: float = PLAIN) -> None:
+        self._stream = stream
+        self._quiet = quiet
+        self._plain_every = plain_every
+        screen = Screen(stream)
+        self._screen = screen if live and screen.can_redraw else None
+        self._following = Following()
+        self._speed = Speed()
+        self._rested_until = 0.0
+        self._blamed: set[str] = set()
+        self._task: asyncio.Task[None] | None = None
+
+    def say(self, text: str) -> None:
+        """Write a line of talk."""
+        if not self._quiet:
+            self._write(f"{self._wiped()}{text}\n")
+
+    def hear(self, event: Event) -> None:
+        """Note an event, and turn it into talk where it is worth a line."""
+        self._following(event)
+        if text := self._text_of(event):
+            self.say(text)
+
+    def start(self, pipeline: Pipeline, *, limit: int | None = None) -> None:
+        """Show the pipeline until ``close``; ``limit``: most records of this run."""
+        if not self._quiet:
+            self._task = asyncio.get_running_loop().create_task(self._show(pipeline, limit))
+
+    async def close(self) -> None:
+        """Take the display away."""
+        if self._task:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+        if wiped := self._wiped():
+            self._write(wiped)
+
+    def _text_of(self, event: Event) -> str:
+        match event:
+            case Resting():
+                return self._rest_text(event)
+            case LoopBlocked():
+                new = event.place not in self._blamed
+                self._blamed.add(event.place)
+                return _blocked_text(event.place, event.seconds) if new else ""
+            case _:
+                return _said(event)
+
+    def _rest_text(self, rest: Resting) -> str:
+        """A rest is said once, however often it is made longer while it lasts, and not where the block shows it."""
+        if self._screen or rest.seconds < WORTH_SAYING:
+            return ""
+        now, said_until = monotonic(), self._rested_until
+        self._rested_until = now + rest.seconds
+        if now < said_until:
+            return ""
+        return f"resting for {short_time(rest.seconds)}: {clean(rest.cause)}"
+
+    async def _show(self, pipeline: Pipeline, limit: int | None) -> None:
+        while True:
+            await asyncio.sleep(REDRAW if self._screen else self._plain_every)
+            self._speed.note(monotonic(), pipeline.tally.done + pipeline.tally.failed)
+            self._draw(view_of(pipeline, self._following, self._speed.per_second, limit))
+
+    def _draw(self, view: View) -> None:
+        if self._screen:
+            self._write(self._screen.draw(block(view, self._screen.width)))
+        else:
+            self._write(plain_line(view) + "\n")
+
+    def _wiped(self) -> str:
+        return self._screen.wipe() if self._screen else ""
+
+    def _write(self, text: str) -> None:
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except OSError:  # whoever was reading has gone; the batch goes on without them
+            self._quiet = True
+
+
+_BY_SIGNAL = ("interrupted", "terminated", "hung_up")
+"""Reasons of a stop that was answered when it came."""
+
+
+def _blocked_text(place: str, seconds: float) -> str:
+    mend = "await there, or make the handler a plain def, which gets a thread"
+    return f"warning: no call could go on for {short_time(seconds)}: {clean(place)} blocks the event loop; {mend}"
+
+
+def _said(event: Event) -> str:
+    match event:
+        case GateClosed():
+            return f"offline: {clean(event.cause)}; nothing lost, no attempts used"
+        case GateOpened():
+            return f"back after {short_time(event.after)}"
+        case Stopping() if event.in_flight and event.reason not in _BY_SIGNAL:
+            return f"stopping: {clean(event.message)}; {counted(event.in_flight, 'call')} in flight"
+        case Joined():
+            return "another process works on this batch job: this one joins it, each record is called once"
+        case StoreWaits():
+            return f"waiting for the store: {clean(event.message)}"
+        case _:
+            return ""

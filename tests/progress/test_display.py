@@ -1,0 +1,393 @@
+"""The live display: what a person sees at every width, and what a log holds."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from dataclasses import replace
+from time import monotonic
+from types import SimpleNamespace
+
+import pytest
+from rich.console import Console
+from terminal import Terminal
+
+from rowcall.config import load
+from rowcall.events import CallBegan, CallDropped, CallEnded, GateClosed, GateOpened, Resting, Settled, Stopping
+from rowcall.mock import MockAPI
+from rowcall.outcome import Action, Decision, Failure, FailureClass, Success, Usage
+from rowcall.pace.gate import Closed
+from rowcall.pipeline import Options, Pipeline
+from rowcall.progress import Progress
+from rowcall.progress.block import block
+from rowcall.progress.following import Following, Speed
+from rowcall.progress.screen import Screen
+from rowcall.progress.text import clean, counted, rate_text, short_number, short_time
+from rowcall.progress.view import View, plain_line, view_of
+from rowcall.store.base import Enqueued
+from rowcall.tally import Tally
+
+VIEW = View(
+    total=10_000,
+    done=6_298,
+    failed=12,
+    in_flight=31,
+    slots=32,
+    waiting=3_641,
+    retrying=18,
+    reading=False,
+    speed=7.6,
+    left=492.0,
+    p50=1.9,
+    p95=4.4,
+    usage=Usage(412_000, 88_000, 251_320),
+    held_up="resting until 14:02:09, as the API asked: HTTP 429: slow down",
+    slow=(("k17", 45.0),),
+)
+
+
+def drawn(view, width, **how):
+    console = Console(file=io.StringIO(), width=width, markup=False, emoji=False, highlight=False, **how)
+    console.print(block(view, width))
+    return console.file.getvalue().rstrip("\n").split("\n")
+
+
+def test_the_whole_block():
+    """At 120 columns: how far, the counts, the figures, what holds it up, and what is slow; a line each."""
+    bar, *lines = drawn(VIEW, 120)
+    assert "63%  6,310/10,000   8m12s left" in bar
+    assert lines == [
+        " done 6,298   failed 12   in flight 31/32   waiting 3,641   retrying 18",
+        " 7.6/s   p50 1.9s  p95 4.4s   412k tokens in (61% cached), 88k out",
+        " resting until 14:02:09, as the API asked: HTTP 429: slow down",
+        " slow: k17 for 45s",
+    ]
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 69, 70, 71, 80, 120, 300])
+def test_no_line_is_as_wide_as_the_terminal(width):
+    """Whatever the width, no line reaches the last column, where it would wrap; below 70 there is one line."""
+    lines = drawn(replace(VIEW, held_up="x" * 400, slow=(("k" * 300, 12.0),)), width)
+    assert max(map(len, lines)) < width
+    assert len(lines) == (1 if width < 70 else 5)
+
+
+def test_no_number_is_cut():
+    """Where there is no room for a figure it is left out as a whole: half a number would be a wrong one."""
+    for width in range(20, 120):
+        for line in drawn(replace(VIEW, held_up="", slow=()), width)[-2:]:
+            for word in line.split():
+                assert word in " ".join(drawn(replace(VIEW, held_up="", slow=()), 300)) or word == "31/32"
+
+
+def test_a_narrow_terminal_sees_what_holds_the_run_up():
+    """One line says how far, and instead of the speed what holds it up."""
+    [line] = drawn(VIEW, 60)
+    assert line.startswith(" 63%  6,310/10,000  failed 12  resting until 14:02:09")
+
+
+def test_the_data_is_never_markup():
+    """Brackets, emoji codes and escapes in a message or a key are shown as they are, or as blanks."""
+    hostile = "[red]x[/red] :smile: \x1b[2J\r\n[link=http://a]b[/link]"
+    following = Following()
+    following.calls = {hostile: monotonic() - 60}
+    view = view_of(stand_in(outage=Closed(monotonic(), refused(hostile), None)), following, 0.0)
+    text = "\n".join(drawn(view, 300))
+    assert text.count("[red]x[/red] :smile:") == 2
+    assert "\x1b" not in text
+    assert "\r" not in text
+
+
+def test_other_encodings_and_no_colour(monkeypatch):
+    """A terminal that is not UTF-8 gets ASCII alone, and NO_COLOR no colour."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    latin = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    console = Console(file=latin, width=80, force_terminal=True, color_system="standard")
+    console.print(block(VIEW, 80))
+    latin.flush()
+    text = latin.buffer.getvalue().decode("ascii")
+    assert "6,310/10,000" in text
+    assert "\x1b[3" not in text
+
+
+def test_a_block_is_drawn_over_the_one_before():
+    """Redrawn with fewer lines and wiped at the end, it leaves nothing behind; what is said stays above."""
+    terminal = Terminal()
+    screen = Screen(terminal)
+    terminal.write("said before\n")
+    terminal.write(screen.draw(block(VIEW, 80)))
+    assert [row.split()[0] for row in terminal.rows[:4] if row][::3] == ["said", "7.6/s"]
+    terminal.write(screen.draw(block(replace(VIEW, held_up="", slow=(), done=7_000), 80)))
+    assert len(terminal.rows) == 4
+    assert "done 7,000" in terminal.rows[2]
+    terminal.write(screen.wipe() + "said after\n")
+    assert terminal.rows == ["said before", "said after", ""]
+
+
+def test_a_terminal_made_narrower(monkeypatch):
+    """The rows into which the old block was wrapped are taken away with it."""
+    terminal = Terminal(columns=80)
+    screen = Screen(terminal)
+    terminal.write("above\n")
+    terminal.write(screen.draw(block(VIEW, 80)))
+    wrapped = terminal.rows[1:-1]
+    monkeypatch.setattr(Screen, "width", 40)
+    rows = sum(-(-len(row) // 40) for row in wrapped)
+    assert screen.wipe() == f"\r\x1b[{rows}A\x1b[J"
+
+
+def test_control_c_on_the_screen_leaves_nothing_behind():
+    """The ``^C`` that a terminal writes at the cursor is wiped with the block, also below a line that is full."""
+    terminal = Terminal()
+    screen = Screen(terminal)
+    terminal.write(screen.draw(block(replace(VIEW, slow=(), held_up="w" * 200), 80)))
+    terminal.write("^C" + screen.wipe() + "Stopping\n")
+    assert terminal.rows == ["Stopping", ""]
+
+
+def test_a_dumb_terminal_gets_plain_lines(monkeypatch):
+    """TERM=dumb and what is no terminal at all cannot be drawn on."""
+    assert Screen(Terminal()).can_redraw
+    assert not Screen(io.StringIO()).can_redraw
+    monkeypatch.setenv("TERM", "dumb")
+    assert not Screen(Terminal()).can_redraw
+
+
+def test_the_plain_line():
+    """All of it on one line, without what is zero."""
+    assert plain_line(VIEW) == (
+        "63%  6,310/10,000  done 6,298  failed 12  in flight 31/32  retrying 18  7.6/s  8m12s left  " + VIEW.held_up
+    )
+    idle = replace(VIEW, retrying=0, speed=0.0, left=None, held_up="")
+    assert plain_line(idle) == "63%  6,310/10,000  done 6,298  failed 12  in flight 31/32"
+
+
+def test_hundred_per_cent_is_the_end():
+    """One record of many that is left keeps it at 99 %."""
+    assert plain_line(replace(VIEW, done=9_987, failed=12)).startswith("99%")
+    assert plain_line(replace(VIEW, done=9_988, failed=12)).startswith("100%")
+    assert plain_line(replace(VIEW, total=0, done=0, failed=0)).startswith("reading")
+
+
+# From a pipeline to a view
+
+
+def stand_in(**facts):
+    """What a view reads of a pipeline, in a state that takes long to reach."""
+    usual = {
+        "progress": (100, 40, 2),
+        "enqueued": Enqueued(new=100),
+        "tally": Tally(),
+        "reading": False,
+        "in_flight": 8,
+        "concurrency": 8,
+        "outage": None,
+        "resting_for": 0.0,
+        "first_alone": False,
+        "rate_wait": 0.0,
+        "config": SimpleNamespace(stop=SimpleNamespace(grace=30.0), pace=SimpleNamespace(requests="500/min")),
+    }
+    return SimpleNamespace(**usual | facts)
+
+
+def refused(message="refused: api.example.com"):
+    return Failure(FailureClass.NOT_SENT, "refused", message)
+
+
+def settled(key, action):
+    return Settled(key, action, None if action is Action.DONE else refused())
+
+
+def test_time_left_is_that_of_the_records_left():
+    """What was done before the run is no speed: time left is the rest over the speed, and unknown while it reads."""
+    view = view_of(stand_in(), Following(), 2.0)
+    assert (view.total, view.done, view.failed, view.left) == (100, 40, 2, 29.0)
+    assert view_of(stand_in(reading=True), Following(), 2.0).left is None
+    assert view_of(stand_in(), Following(), 0.0).left is None
+    assert view_of(stand_in(resting_for=20.0), Following(), 2.0).left is None
+
+
+def test_with_a_limit_the_limit_is_the_whole():
+    """With -n the bar, the counts and the time left are of those N; of fewer where the input has no more."""
+    pipeline = stand_in()
+    pipeline.tally.settled[Action.DONE] = 3
+    view = view_of(pipeline, Following(), 1.0, limit=10)
+    assert (view.total, view.done, view.failed, view.left) == (10, 3, 0, 7.0)
+    assert view_of(pipeline, Following(), 1.0, limit=1000).total == 61
+
+
+def test_cancelled_records_are_nothing_to_wait_for():
+    """Records that were cancelled are no part of the whole."""
+    assert view_of(stand_in(enqueued=Enqueued(new=90, cancelled=10)), Following(), 1.0).total == 90
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"outage": Closed(monotonic(), refused(), monotonic() + 900)}, "s; nothing lost: refused: api.example.com"),
+        ({"outage": Closed(monotonic(), refused(), None)}, "trying now"),
+        ({"resting_for": 20.0}, "resting until "),
+        ({"first_alone": True}, "the first call goes alone"),
+        ({"rate_wait": 0.4}, "paced by [pace] requests = 500/min"),
+    ],
+)
+def test_what_holds_it_up(facts, said):
+    """Offline, a rest, the first call, the pace: each is named, with its end where it is known."""
+    assert said in view_of(stand_in(**facts), Following(), 0.0).held_up
+
+
+def test_what_the_events_tell():
+    """Calls under way with their age, records that wait for another try, and that it stops."""
+    following = Following()
+    for key in "ab":
+        following(CallBegan(key))
+    following(CallEnded("a", Success(1), Decision(Action.DONE)))
+    assert list(following.calls) == ["b"]
+    following(CallDropped("b"))
+    assert not following.calls
+    following(settled("a", Action.RETRY))
+    following(settled("b", Action.RELEASE))
+    assert following.retrying == {"a", "b"}
+    following(CallBegan("a"))
+    following(settled("b", Action.DONE))
+    assert not following.retrying
+    following(Stopping("interrupted", "", 3))
+    assert view_of(stand_in(), following, 0.0).held_up == "stopping: waiting for calls in flight, up to 30s"
+
+
+def test_slow_calls_are_named():
+    """The oldest calls, once they take thrice as long as most did and at least ten seconds."""
+    following = Following()
+    following.calls = {"old": monotonic() - 45, "young": monotonic() - 9}
+    assert [key for key, _ in view_of(stand_in(), following, 0.0).slow] == ["old"]
+    pipeline = stand_in()
+    pipeline.tally.latencies.add(20.0)
+    assert not view_of(pipeline, following, 0.0).slow
+
+
+def test_speed_is_of_the_last_half_minute():
+    """A minute without anything ends the speed, and two samples close together have none."""
+    speed = Speed()
+    speed.note(0.0, 0)
+    assert speed.per_second == 0.0
+    speed.note(0.1, 50)
+    assert speed.per_second == 0.0
+    for second in range(1, 11):
+        speed.note(float(second), second * 5)
+    assert speed.per_second == 5.0
+    for second in range(11, 90):
+        speed.note(float(second), 50)
+    assert speed.per_second == 0.0
+
+
+# A real run
+
+CONFIG = """
+name = "t"
+[input]
+path = "in.csv"
+key = "id"
+[api]
+preset = "openai"
+base_url = "{url}"
+[request.body]
+model = "m"
+messages = [{{ role = "user", content = "{{{{ row.text }}}}" }}]
+"""
+
+
+@pytest.fixture
+async def pipeline(tmp_path):
+    (tmp_path / "in.csv").write_text("id,text\n" + "".join(f"k{n},sentence {n} is good\n" for n in range(60)))
+    async with MockAPI(latency=0.05) as api:
+        (tmp_path / "config.toml").write_text(CONFIG.format(url=api.url))
+        yield lambda emit: Pipeline(load(tmp_path / "config.toml"), emit=emit)
+
+
+@pytest.mark.parametrize("limit", [None, 40])
+async def test_a_run_is_shown_while_it_works(pipeline, limit, monkeypatch):
+    """A run on a terminal draws its block and leaves nothing of it behind."""
+    monkeypatch.setattr("rowcall.progress.display.REDRAW", 0.01)
+    terminal = Terminal(columns=80)
+    progress = Progress(terminal)
+    run = pipeline(progress.hear)
+    progress.start(run, limit=limit)
+    report = await run.run(Options(limit=limit))
+    await progress.close()
+    progress.say("the end")
+    assert report.tally.done == (limit or 60)
+    assert f"/{limit or 60}\n" in terminal.getvalue()
+    assert "in flight 32/32" in terminal.getvalue()
+    assert terminal.rows == ["the end", ""]
+    assert "\x1b[?25l" not in terminal.getvalue()
+
+
+async def test_a_log_gets_plain_lines(pipeline):
+    """What is no terminal gets whole lines and no escapes; with ``quiet`` nothing."""
+    log, silent = io.StringIO(), io.StringIO()
+    for stream, quiet in ((log, False), (silent, True)):
+        progress = Progress(stream, quiet=quiet, plain_every=0.02)
+        run = pipeline(progress.hear)
+        progress.start(run)
+        await run.run()
+        await progress.close()
+        progress.say("the end")
+    assert "/60  done " in log.getvalue()
+    assert log.getvalue().endswith("the end\n")
+    assert "\x1b" not in log.getvalue()
+    assert not silent.getvalue()
+
+
+async def test_a_reader_that_has_gone_stops_nothing(pipeline):
+    """Where nobody reads any more the display falls silent and the run goes on."""
+
+    class Gone(io.StringIO):
+        def write(self, text):
+            raise BrokenPipeError
+
+    progress = Progress(Gone(), plain_every=0.01)
+    run = pipeline(progress.hear)
+    progress.start(run)
+    assert (await run.run()).done == 60
+    await progress.close()
+
+
+def test_what_is_worth_a_line():
+    """An outage and its end are said once; a rest once for as long as it lasts, and a short one not at all."""
+    log = io.StringIO()
+    progress = Progress(log)
+    for event in (
+        GateClosed("refused\x1b[2J"),
+        GateOpened(80.0),
+        Resting(2.0, "short"),
+        Resting(60.0, "HTTP 429"),
+        Resting(61.0, "HTTP 429"),
+        Stopping("no_credit", "HTTP 402", 1),
+        Stopping("interrupted", "", 3),
+    ):
+        progress.hear(event)
+    assert log.getvalue().splitlines() == [
+        "offline: refused [2J; nothing lost, no attempts used",
+        "back after 1m20s",
+        "resting for 1m00s: HTTP 429",
+        "stopping: HTTP 402; 1 call in flight",
+    ]
+
+
+async def test_a_display_that_is_closed_before_anything_happens():
+    """Closing right after the start is no error."""
+    progress = Progress(Terminal())
+    progress.start(stand_in())
+    await asyncio.sleep(0)
+    await progress.close()
+
+
+def test_texts():
+    """Numbers as people read them."""
+    assert [short_time(s) for s in (0.44, 40, 492, 3900)] == ["0.4s", "40s", "8m12s", "1h05m"]
+    assert [short_number(n) for n in (0, 950, 4_100, 412_000, 999_700, 1_240_000)] == [
+        "0", "950", "4.1k", "412k", "1.0M", "1.2M",
+    ]  # fmt: skip
+    assert [rate_text(r) for r in (190.3, 7.6, 0.2, 0.001)] == ["190/s", "7.6/s", "12.0/min", "3.6/h"]
+    assert [counted(n, "record") for n in (0, 1, 2_000)] == ["0 records", "1 record", "2,000 records"]
+    assert clean("a\x1b[31m\nb\u202e") == "a [31m b "

@@ -1,0 +1,29 @@
+"""Two processes on one store: they share the work, and what a killed one held goes to the other at once."""
+
+from __future__ import annotations
+
+import asyncio
+
+from aftermath import ended_once
+from lives import key_of
+from project import some_rows
+
+
+async def test_the_other_one_takes_over(project):
+    """No record is called twice but those in flight at a kill, which go to the other long before the lease is over."""
+    project.api.latency = 0.15
+    project.write(some_rows(200))
+    staying = await project.start("run")
+    await asyncio.wait_for(project.api.wait_for_calls(1), 20)
+    lost = 0
+    for _ in range(2):
+        killed = await project.start("run")
+        await asyncio.wait_for(project.api.wait_in_flight(16), 20)
+        await project.kill(killed)
+        lost += 8
+    left = await asyncio.wait_for(project.end(staying), 30)
+    assert left.code == 0, left.err
+    ended_once(project, 200)
+    calls = [key_of(call) for call in project.api.calls]
+    assert 200 <= len(calls) <= 200 + lost + 2 * 8
+    assert "crashed" in dict(project.sql("SELECT stop_reason, 1 FROM runs"))
