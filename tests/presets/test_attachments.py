@@ -3,11 +3,14 @@
 import base64
 import json
 import os
+from contextlib import suppress
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from presetkit import CHAT
 
-from rowcall.errors import AttachmentError, ConfigError
+from rowcall.errors import AttachmentError, ConfigError, TemplateError
 from rowcall.job import Status
 from rowcall.providers import Call, make_provider
 from rowcall.templates import input_hash
@@ -120,6 +123,19 @@ def test_what_is_not_attached(folder, image, message):
     assert "request.body.x[0]" in refused.value.message
 
 
+NASTY = st.text(st.sampled_from("ac.*?[]/~\0\ud800- ") | st.characters(), max_size=20) | st.just("x" * 5000)
+
+
+@given(image=NASTY | NASTY.map("images/{}".format) | st.integers(-9, 9) | st.none() | st.lists(NASTY))
+@settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_a_record_names(folder, image):
+    """Any value gives a request or a clear refusal, and no secret of the folder goes out; its print is always made."""
+    made = provider(folder, {"x": [{**IMAGE, "as": "text"}]})
+    assert input_hash({"image": image}, made.columns, made.files)
+    with suppress(TemplateError):
+        assert b"sk-1" not in made.build({"image": image}, PLAIN).content
+
+
 def test_hidden_files_match_no_pattern(folder):
     """A star does not mean the file with the keys."""
     (folder / "images" / ".key").write_text("secret")
@@ -135,6 +151,15 @@ def test_the_folder_that_a_template_names(folder):
     assert sent(elsewhere, body, image="cat.png")["x"] == encoded(CAT)
     with pytest.raises(AttachmentError, match="outside the folder"):
         sent(elsewhere, body, image="../a[1].txt")
+
+
+def test_a_path_below_home(folder, monkeypatch):
+    """A tilde at the beginning is the home folder where the config has it, and a name where a record has it."""
+    monkeypatch.setenv("HOME", str(folder / "images"))
+    body = {"x": {"attach": "~/{{ row.image }}", "as": "base64"}}
+    assert sent(folder, body, image="cat.png")["x"] == encoded(CAT)
+    with pytest.raises(AttachmentError, match="No such file"):
+        sent(folder, {"x": IMAGE}, image="~/cat.png")
 
 
 def test_a_path_that_is_written_out(folder):
@@ -154,6 +179,8 @@ def test_a_form_that_is_none(folder):
     """An unknown form is refused at the start."""
     with pytest.raises(ConfigError, match=r"request\.body\.x\.as: must be one of data-url, base64"):
         provider(folder, {"x": {**IMAGE, "as": "hex"}})
+    with pytest.raises(ConfigError, match="must be one of"):
+        provider(folder, {"x": {**IMAGE, "as": ["text"]}})
 
 
 def test_data_attaches_nothing(folder):

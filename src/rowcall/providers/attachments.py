@@ -124,14 +124,19 @@ class Attachments:
         full = self._full(pattern)
         if one.root is not None:
             _stay_below(one, full, pattern)
-        paths = _matches(full)
+        try:
+            paths = _matches(full)
+        except (OSError, ValueError) as error:
+            raise _unreadable(one, pattern, error) from error
         if not paths:
             raise AttachmentError(f"{one.path.where}: no file matches {pattern!r}", remedy=_FILES)
         return pattern, paths
 
     def _attachment(self, path: str, form: Any, where: str) -> Attachment:
-        if form not in _FORMS:
+        if not isinstance(form, str) or form not in _FORMS:
             raise ConfigError(Problem(f"{where}.as", f"must be one of {', '.join(_FORMS)}", _USUAL))
+        if path.startswith("~/"):
+            path = f"{Path.home()}{path[1:]}"
         self.found.append(Attachment(compile_tree(path, where=where), form, self._root(path)))
         return self.found[-1]
 
@@ -144,7 +149,7 @@ class Attachments:
         return self._full(before + slash)
 
     def _full(self, path: str) -> str:
-        return os.path.normpath(self.folder / Path(path).expanduser())
+        return os.path.normpath(self.folder / path)
 
     def _prints(self, one: Attachment, row: Row) -> Iterator[Any]:
         try:
@@ -198,8 +203,7 @@ class _Filling:
             _stay_small(one, path, self.attachments.largest)
             return _FORMS[one.form](path)
         except (OSError, ValueError) as error:
-            why = getattr(error, "strerror", None) or str(error)
-            raise AttachmentError(f"{one.path.where}: {pattern!r} cannot be read: {why}", remedy=_FILES) from error
+            raise _unreadable(one, pattern, error) from error
 
 
 def _directly_in(node: Any) -> Iterator[Attachment]:
@@ -224,6 +228,11 @@ def _matches(full: str) -> list[Path]:
     if path.exists() or not any(sign in full for sign in _MAGIC):
         return [path]
     return [match for match in map(Path, sorted(glob.glob(full))) if match.is_file()]  # noqa: PTH207  Path.glob takes hidden ones too
+
+
+def _unreadable(one: Attachment, pattern: str, error: Exception) -> AttachmentError:
+    why = getattr(error, "strerror", None) or str(error)
+    return AttachmentError(f"{one.path.where}: {pattern!r} cannot be read: {why}", remedy=_FILES)
 
 
 def _stay_small(one: Attachment, path: Path, largest: int) -> None:
