@@ -50,3 +50,10 @@ async def test_a_cached_prompt_is_counted_apart(post):
     _, document = await post("/v1/messages", RIGHT["/v1/messages"])
     usage = document["usage"]
     assert usage["input_tokens"] + usage["cache_read_input_tokens"] == -(-len("Judge.a good film") // 4)
+
+
+async def test_embeddings_are_counted(post):
+    """Each text has its vector, and what was read is counted."""
+    status, document = await post("/v1/embeddings", {"model": "m", "input": ["good", "bad film"]})
+    assert (status, len(document["data"])) == (200, 2)
+    assert document["usage"] == {"prompt_tokens": 3, "total_tokens": 3}

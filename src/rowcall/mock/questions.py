@@ -114,8 +114,8 @@ class _Texts:
             {"object": "embedding", "index": index, "embedding": embedding(text)}
             for index, text in enumerate(self.texts)
         ]
-        tokens = sum(tokens(text) for text in self.texts)
-        usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+        read = sum(map(tokens, self.texts))
+        usage = {"prompt_tokens": read, "total_tokens": read}
         return json_response(200, {"object": "list", "data": data, "model": self.model, "usage": usage})
 
 
