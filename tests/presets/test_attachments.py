@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import threading
 from contextlib import suppress
 
 import pytest
@@ -10,8 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from presetkit import CHAT
 
+from rowcall.calling import RequestCaller, Wire
 from rowcall.errors import AttachmentError, ConfigError, TemplateError
-from rowcall.job import Status
+from rowcall.job import Job, Status
+from rowcall.pace.rate import Rate
 from rowcall.providers import Call, make_provider
 from rowcall.templates import input_hash
 
@@ -25,6 +28,7 @@ def folder(tmp_path):
     (tmp_path / "images" / "cat.png").write_bytes(CAT)
     (tmp_path / "images" / "dog.jpg").write_bytes(DOG)
     (tmp_path / ".env").write_text("KEY=sk-1")
+    os.mkfifo(tmp_path / "pipe")
     (tmp_path / "a[1].txt").write_text("one é")
     return tmp_path
 
@@ -105,7 +109,8 @@ def test_patterns_of_one_item_match_alike(folder):
     ("image", "message"),
     [
         ("images/cow.png", "'images/cow.png' cannot be read: No such file"),
-        ("images", "'images' cannot be read: Is a directory"),
+        ("images", "'images' cannot be read: not a regular file"),
+        ("pipe", "'pipe' cannot be read: not a regular file"),
         ("images/*.gif", r"no file matches 'images/\*.gif'"),
         ("images/cat.png\0", "cannot be read: embedded null"),
         ("../secret", "outside the folder"),
@@ -213,6 +218,21 @@ def test_columns_and_prints(folder):
     older = hashed()
     path.unlink()
     assert len({before, longer, older, hashed()}) == 4
+
+
+async def test_files_are_read_in_a_thread():
+    """Where files are attached a request is built beside the event loop, which goes on meanwhile."""
+
+    class Provider:
+        files = list
+
+        def build(self, data, call):
+            raise TemplateError(f"built by {threading.get_ident()}")
+
+    wire = Wire(None, Rate(), 1, lambda job: "k", lambda event: None)
+    failure = await RequestCaller(Provider(), wire).call(Job(1, "k", 1, 0, 0, (), True, 1, "h", {}), None)
+    assert failure.message.startswith("built by ")
+    assert failure.message != f"built by {threading.get_ident()}"
 
 
 ATTACHED = CHAT.replace(

@@ -200,7 +200,7 @@ class _Filling:
 
     def _read(self, one: Attachment, path: Path, pattern: str) -> str:
         try:
-            _stay_small(one, path, self.attachments.largest)
+            _check(one, path, self.attachments.largest)
             return _FORMS[one.form](path)
         except (OSError, ValueError) as error:
             raise _unreadable(one, pattern, error) from error
@@ -235,8 +235,11 @@ def _unreadable(one: Attachment, pattern: str, error: Exception) -> AttachmentEr
     return AttachmentError(f"{one.path.where}: {pattern!r} cannot be read: {why}", remedy=_FILES)
 
 
-def _stay_small(one: Attachment, path: Path, largest: int) -> None:
+def _check(one: Attachment, path: Path, largest: int) -> None:
+    """See that it is a file, not a pipe that never ends, and no larger than allowed."""
     size = path.stat().st_size
+    if not path.is_file():
+        raise ValueError("not a regular file")
     if size > largest:
         what = f"{one.path.where}: {path.name} has {size:,} bytes, and [request] max_attachment is {largest:,}"
         raise AttachmentError(what, remedy=_LIMIT)
