@@ -172,7 +172,7 @@ class _Begun:
     def source(self) -> Source:
         """What is read in this run; the export reads all of the input."""
         source = self.parts.source
-        return Sampled(source, self.parts.keying.key, self.sample) if self.sample else source
+        return Sampled(source, self.parts.keying.key.of, self.sample) if self.sample else source
 
 
 @dataclass(frozen=True, slots=True)
