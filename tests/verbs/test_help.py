@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[2]
 
 PROMISED = {
     "init": ["--from", "--demo"],
-    "preview": ["-n", "--curl", "--send", "-c", "--rate"],
-    "check": ["--probe", "-v", "-c", "--rate"],
+    "preview": ["--set", "--env-file", "-n", "--curl", "--send", "-c", "--rate"],
+    "check": ["--set", "--env-file", "--probe", "-v", "-c", "--rate"],
     "run": [
         "-c",
         "--concurrency",
@@ -28,7 +28,15 @@ PROMISED = {
         "--if-changed",
         "--retry-failed",
         "-o",
+        "--sample",
+        "--set",
+        "--env-file",
+        "--events",
+        "--rehearse",
     ],
+    "report": ["-o", "--all", "--store", "--name"],
+    "schema": [],
+    "completion": [],
     "status": ["--watch", "--json", "--store", "--name"],
     "set": ["--keep", "--store", "--name"],
     "errors": ["--json", "--store", "--name"],

@@ -7,7 +7,7 @@ import re
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from rowcall.config.references import is_reference
 from rowcall.config.secret import Secret
@@ -114,7 +114,7 @@ Natural = Annotated[int, Field(ge=1)]
 Count = Annotated[int, Field(ge=0)]
 Encoding = Annotated[str, AfterValidator(_known_encoding)]
 JMESPath = Annotated[str, AfterValidator(_jmespath)]
-Status = Annotated[str, BeforeValidator(_status)]
+Status = Annotated[str, BeforeValidator(_status), WithJsonSchema({"type": ["string", "integer"]})]
 
 
 class InputTable(Table):
