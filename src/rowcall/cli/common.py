@@ -48,7 +48,13 @@ SETTING_FLAGS = {"pace.concurrency": "concurrency", "pace.requests": "rate", "st
 
 def setting_options(verb: F) -> F:
     """The flags of a run that go before settings of the file."""
-    verb = click.option("--max-cost", type=float, metavar="DOLLARS", help="Stop there; all runs count.")(verb)
+    return pace_options(
+        click.option("--max-cost", type=float, metavar="DOLLARS", help="Stop there; all runs count.")(verb)
+    )
+
+
+def pace_options(verb: F) -> F:
+    """Those of them that say how fast."""
     verb = click.option("--rate", metavar="RATE", help="Most calls in a time, such as 500/min.")(verb)
     return click.option("-c", "--concurrency", type=click.IntRange(1), help="Most calls in flight.")(verb)
 
