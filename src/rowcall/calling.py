@@ -17,6 +17,7 @@ from rowcall.pace.gate import Gate
 from rowcall.pace.rate import Rate
 from rowcall.price import Prices, guess, priced
 from rowcall.providers.base import Call, Provider, Request
+from rowcall.reserving import UNLIMITED, Places
 
 
 class Departure:
@@ -26,14 +27,18 @@ class Departure:
         gate: the gate of the run.
         fresh: it goes over a new connection.
         probe: it asks whether the API is back.
+        held: whether no call may leave now, for a reason that the gate does not know: a rest, a pause, the end.
 
     Attributes:
         number: its number; None until a request has left.
     """
 
-    def __init__(self, gate: Gate, *, fresh: bool = False, probe: bool = False) -> None:
+    def __init__(
+        self, gate: Gate, *, fresh: bool = False, probe: bool = False, held: Callable[[], bool] = lambda: False
+    ) -> None:
         self._gate = gate
         self._probe = probe
+        self._held = held
         self.fresh = fresh
         self.number: int | None = None
 
@@ -41,6 +46,11 @@ class Departure:
     def barred(self) -> bool:
         """The gate has closed meanwhile, and this call is not the one that may pass."""
         return self._gate.closed is not None and not self._probe
+
+    @property
+    def held(self) -> bool:
+        """The call may not leave now, for whatever reason."""
+        return self.barred or self._held()
 
     def leave(self) -> None:
         """A request leaves; the first one is what counts."""
@@ -58,11 +68,12 @@ class Wire:
 
     Attributes:
         client: sends; one call of ``exchange`` is one HTTP request.
-        rate: gives the places at which requests may leave.
+        rate: gives the places at which requests may leave, as far as this process alone is concerned.
         concurrency: most requests in flight.
         call_key: the key of a job's call, stable over tries, restarts and processes.
         emit: told of every request that ended.
         prices: what a call costs; None where that is not known.
+        places: gives the places that processes share.
     """
 
     client: Client
@@ -71,6 +82,7 @@ class Wire:
     call_key: Callable[[Job], str]
     emit: Listener
     prices: Prices | None = None
+    places: Places = UNLIMITED
 
 
 class Caller(Protocol):
@@ -82,8 +94,14 @@ class Caller(Protocol):
 
     takes_places: bool
 
-    async def call(self, job: Job, departure: Departure) -> Outcome:
-        """Make a job's call; whatever goes wrong is an outcome. ``departure.leave`` is said when a request leaves."""
+    async def call(self, job: Job, departure: Departure) -> Outcome | None:
+        """Make a job's call; whatever goes wrong is an outcome. ``departure.leave`` is said when a request leaves.
+
+        None: it could not leave now, and the job is to be put back as if it had never been claimed.
+        """
+
+    def resize(self, concurrency: int) -> None:
+        """Let so many requests be in flight from now on; the worker sees to it where a call is one request."""
 
     def guess(self, job: Job) -> int:
         """Roughly what a job's call will cost, in nano-dollars; 0 where nothing is known."""
@@ -101,15 +119,23 @@ class RequestCaller:
         self._provider = provider
         self._wire = wire
 
-    async def call(self, job: Job, departure: Departure) -> Outcome:
-        """Build, send, read."""
+    async def call(self, job: Job, departure: Departure) -> Outcome | None:
+        """Build, wait for a place, send, read."""
         built = await self._built(job)
         if isinstance(built, Failure):
             return built
+        estimate = self._wire.places.estimate(lambda: built.content)
+        if not await self._wire.places.place(estimate) or departure.held:
+            return None
         departure.leave()
         reply = await self._send(built, fresh=departure.fresh)
         self._wire.emit(request_ended(job, reply))
-        return reply if isinstance(reply, Failure) else priced(self._provider.read(reply), self._wire.prices)
+        outcome = reply if isinstance(reply, Failure) else priced(self._provider.read(reply), self._wire.prices)
+        self._wire.places.correct(estimate, outcome.usage)
+        return outcome
+
+    def resize(self, concurrency: int) -> None:
+        """Nothing to change."""
 
     def guess(self, job: Job) -> int:
         """By the characters of its request, and the tokens that it allows for the answer."""

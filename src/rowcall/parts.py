@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,13 +38,17 @@ from rowcall.templates import FilePrints, Tree, check_columns, compile_key, requ
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What joins an input and its answers, the same for a run and for an export; and what makes the calls."""
+    """What joins an input and its answers, the same for a run and for an export; and what makes the calls.
+
+    ``target`` is whom limits and rests belong to: scheme, host and port.
+    """
 
     source: Source
     make_caller: Callable[[Wire], Caller]
     keying: Keying
     columns: Columns
     request_hash: str
+    target: str
     network: Network
     prices: Prices | None = None
 
@@ -58,11 +63,12 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """How calls are made: what they use of a record, their templates, and what makes them once there is a wire."""
+    """How calls are made: what they use of a record, their templates, what makes them on a wire, and who is called."""
 
     columns: frozenset[str] | None
     trees: tuple[Tree, ...]
     make_caller: Callable[[Wire], Caller]
+    target: str
     files: FilePrints | None = None
 
 
@@ -94,9 +100,14 @@ def fit_together(config: Config, source: Source, calls: Calls) -> Parts:
     check_columns([*calls.trees, *([key.tree] if key.tree else [])], available)
     check_handler_columns(config, available)
     columns = make_columns(config.output.columns)
-    hashed = request_hash(config.fingerprint())
-    keying = Keying(key, calls.columns, calls.files)
-    return Parts(source, calls.make_caller, keying, columns, hashed, make_network(config), make_prices(config))
+    keying, hashed = Keying(key, calls.columns, calls.files), request_hash(config.fingerprint())
+    target, network, prices = _target(config, calls), make_network(config), make_prices(config)
+    return Parts(source, calls.make_caller, keying, columns, hashed, target, network, prices)
+
+
+def _target(config: Config, calls: Calls) -> str:
+    """Who is called; the mock API is one, whatever port it has this time."""
+    return "mock" if config.api.preset == "mock" and config.api.base_url is None else calls.target
 
 
 def check_handler_columns(config: Config, available: Sequence[str] | None) -> None:
@@ -118,7 +129,8 @@ def calls_of(config: Config, base_url: str | None = None) -> Calls:
     table = config.handler
     if table is None:
         provider = provider_of(config, base_url)
-        return Calls(provider.columns, provider.trees, lambda wire: RequestCaller(provider, wire), provider.files)
+        make_caller = partial(RequestCaller, provider)
+        return Calls(provider.columns, provider.trees, make_caller, provider.target, provider.files)
     function = load_function(table.path, folder=config.folder, where=config.where(("handler", "path")))
     return handler_calls(config, function, base_url)
 
@@ -132,7 +144,8 @@ def handler_calls(config: Config, function: Function, base_url: str | None = Non
     answers = statuses(config.response.answer)
     in_headers = union(endpoint.trees)
     used = None if shown is None or in_headers is None else shown | in_headers
-    return Calls(used, endpoint.trees, lambda wire: HandlerCaller(function, shown, endpoint, answers, wire))
+    make_caller = partial(HandlerCaller, function, shown, endpoint, answers)
+    return Calls(used, endpoint.trees, make_caller, endpoint.target)
 
 
 def make_columns(paths: Mapping[str, str]) -> Columns:

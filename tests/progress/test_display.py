@@ -26,6 +26,7 @@ from rowcall.progress.text import clean, counted, rate_text, short_number, short
 from rowcall.progress.view import View, plain_line, view_of
 from rowcall.store.base import Enqueued
 from rowcall.tally import Tally
+from rowcall.vitals import HeldUp
 
 VIEW = View(
     total=10_000,
@@ -186,7 +187,9 @@ def stand_in(**facts):
         "resting_for": 0.0,
         "first_alone": False,
         "rate_wait": 0.0,
-        "config": SimpleNamespace(stop=SimpleNamespace(grace=30.0), pace=SimpleNamespace(requests="500/min")),
+        "held_up": None,
+        "limits": "500/min",
+        "config": SimpleNamespace(stop=SimpleNamespace(grace=30.0)),
     }
     return SimpleNamespace(**usual | facts)
 
@@ -205,7 +208,8 @@ def test_time_left_is_that_of_the_records_left():
     assert (view.total, view.done, view.failed, view.left) == (100, 40, 2, 29.0)
     assert view_of(stand_in(reading=True), Following(), 2.0).left is None
     assert view_of(stand_in(), Following(), 0.0).left is None
-    assert view_of(stand_in(resting_for=20.0), Following(), 2.0).left is None
+    assert view_of(stand_in(held_up=HeldUp("resting")), Following(), 2.0).left is None
+    assert view_of(stand_in(held_up=HeldUp("rate limit")), Following(), 2.0).left == 29.0
 
 
 def test_with_a_limit_the_limit_is_the_whole():
@@ -242,7 +246,8 @@ def test_cancelled_records_are_nothing_to_wait_for():
         ({"outage": Closed(monotonic(), refused(), None)}, "trying now"),
         ({"resting_for": 20.0}, "resting until "),
         ({"first_alone": True}, "the first call goes alone"),
-        ({"rate_wait": 0.4}, "paced by [pace] requests = 500/min"),
+        ({"rate_wait": 0.4}, "paced by the limit: 500/min"),
+        ({"held_up": HeldUp("paused")}, "paused by hand; rowcall set pause=false goes on"),
     ],
 )
 def test_what_holds_it_up(facts, said):

@@ -26,6 +26,7 @@ VERBS = {
     "retry": ("rowcall.cli.change:retry", "Set records back to pending."),
     "cancel": ("rowcall.cli.change:cancel", "Take records out of the work."),
     "rollback": ("rowcall.cli.change:rollback", "Let the answers of a batch no longer count."),
+    "set": ("rowcall.cli.steer:set_", "Steer live runs: concurrency, limits, max_cost, pause."),
     "export": ("rowcall.cli.files:export", "Write the input with its answers."),
     "import": ("rowcall.cli.files:import_", "Take in answers that a provider's batch API made."),
     "report": ("rowcall.cli.report:report", "A page with pictures of a run."),

@@ -119,7 +119,13 @@ def _assembling(real: Config, url: str) -> Assembling:
     def assemble(config: Config, *, base_url: str | None = None) -> Parts:
         masked = real.masked(Marks(real.folder))
         provider = _Accepting(provider_of(masked, url))
-        calls = Calls(provider.columns, provider.trees, lambda wire: RequestCaller(provider, wire), provider.files)
+        calls = Calls(
+            provider.columns,
+            provider.trees,
+            lambda wire: RequestCaller(provider, wire),
+            target=provider.target,
+            files=provider.files,
+        )
         return replace(fit_together(masked, source_of(real), calls), network=Network())
 
     return assemble

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from rowcall.config.references import is_reference
 from rowcall.config.secret import Secret
-from rowcall.config.units import Duration, MaxFailures, RateLimit, Share, Size, quoted
+from rowcall.config.units import Duration, MaxFailures, RateLimits, Share, Size, TokenRateLimits, quoted
 
 Preset = Literal["openai", "anthropic", "gemini", "openrouter", "ollama", "vllm", "openai-batch", "http", "mock"]
 Policy = Literal["stop", "skip"]
@@ -233,7 +233,8 @@ class PaceTable(Table):
     """``[pace]``: how fast."""
 
     concurrency: Natural = 32
-    requests: RateLimit | None = None
+    requests: RateLimits | None = None
+    tokens: TokenRateLimits | None = None
 
 
 class BackoffTable(Table):
@@ -254,6 +255,7 @@ class RetryTable(Table):
 
     attempts: Natural = 3
     backoff: BackoffTable = BackoffTable()
+    max_wait: PositiveDuration | None = None
 
 
 class PriceTable(Table):

@@ -89,14 +89,13 @@ _STRAYS = """
     SELECT count(*) FROM jobs NOT INDEXED WHERE kind = ? AND status IN ('pending', 'failed') AND pass <> ?
 """
 
-_LAST_RUN = """
-    SELECT id, kind, pass, started_at, ended_at, stop_reason, settings, totals, session
-    FROM runs WHERE kind = ? ORDER BY id DESC LIMIT 1
-"""
 _RUNS = """
     SELECT id, kind, pass, started_at, ended_at, stop_reason, settings, totals, session
-    FROM runs WHERE kind = ? ORDER BY id
+    FROM runs WHERE kind = ?
 """
+_LAST_RUN = _RUNS + " ORDER BY id DESC LIMIT 1"
+_OPEN_RUNS = _RUNS + " AND ended_at IS NULL ORDER BY id DESC"
+_ALL_RUNS = _RUNS + " ORDER BY id"
 _SESSION = "SELECT id, host FROM sessions WHERE id = ?"
 
 _REQUEST = "SELECT id FROM requests WHERE kind = ? AND hash = ?"
@@ -255,7 +254,13 @@ def last_run(connection: sqlite3.Connection, kind: str, lives: Callable[[int], b
 
 def runs(connection: sqlite3.Connection, kind: str, lives: Callable[[int], bool]) -> list[RunRow]:
     """The runs of the kind, oldest first."""
-    return [_run_row(row, lives) for row in connection.execute(_RUNS, (kind,))]
+    return [_run_row(row, lives) for row in connection.execute(_ALL_RUNS, (kind,))]
+
+
+def live_runs(connection: sqlite3.Connection, kind: str, lives: Callable[[int], bool]) -> list[RunRow]:
+    """The runs of the kind whose session lives."""
+    rows = connection.execute(_OPEN_RUNS, (kind,)).fetchall()
+    return [run for run in (_run_row(row, lives) for row in rows) if run.alive]
 
 
 def _run_row(row: tuple[Any, ...], lives: Callable[[int], bool]) -> RunRow:

@@ -130,6 +130,10 @@ class SQLiteReader(Reader):
         """How calls went in a span of time: a walk over them, about 3 s for a million."""
         return await self._read(history.history, kind, span, quiet)
 
+    async def live_runs(self, kind: str) -> list[RunRow]:
+        """The runs of the kind whose session is alive, newest first."""
+        return await self._read(lambda connection: queries.live_runs(connection, kind, self._lives(connection)))
+
     async def request_standing(self, kind: str, hash_: str) -> RequestStanding:
         """How a request stands to what is in the store."""
         return await self._read(queries.request_standing, kind, hash_)
