@@ -299,6 +299,18 @@ def test_speed_is_of_the_last_half_minute():
     assert speed.per_second == 0.0
 
 
+async def test_an_outage_or_a_pause_is_no_slowness(monkeypatch):
+    """The time in which nothing could be done is left out of the speed, so that time left is right soon after it."""
+    progress = Progress(Terminal())
+    clock = iter([0.0, 10.0, 500.0, 501.0])
+    monkeypatch.setattr("rowcall.progress.display.monotonic", lambda: next(clock))
+    pipeline = stand_in()
+    for done, held_up in ((0, None), (50, None), (50, HeldUp("offline")), (55, None)):
+        pipeline.tally.settled[Action.DONE], pipeline.held_up = done, held_up
+        progress._look(pipeline)
+    assert progress._speed.per_second == 5.0
+
+
 # A real run
 
 CONFIG = """
