@@ -30,7 +30,7 @@ from rowcall.pace.budget import Budget
 from rowcall.pace.gate import ALONE_FOR, PROBE_WAITS, Closed, Gate
 from rowcall.pace.outlook import Foreseen, Outlook
 from rowcall.pace.rate import Onlooker, Rate
-from rowcall.parts import Parts, assemble, check_output, make_mock, open_reader, open_store
+from rowcall.parts import Parts, assemble, check_output, check_output_columns, make_mock, open_reader, open_store
 from rowcall.price import nano
 from rowcall.producer import Destination, Producer
 from rowcall.reserving import Reserving, buckets_of
@@ -172,7 +172,7 @@ class _Begun:
     def source(self) -> Source:
         """What is read in this run; the export reads all of the input."""
         source = self.parts.source
-        return Sampled(source, self.parts.keying.key, self.sample) if self.sample else source
+        return Sampled(source, self.parts.keying.key.of, self.sample) if self.sample else source
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,6 +317,8 @@ class Pipeline:
             check_output(self.config, output)
         async with AsyncExitStack() as stack:
             parts = await self._prepare(stack)
+            if output:
+                check_output_columns(self.config, parts.source.columns())
             agreement = await self._agree(parts, options)
             begun = await self._begin(stack, parts, agreement, options)
             try:
@@ -349,10 +351,12 @@ class Pipeline:
 
         Args:
             path: where to; ``-`` is stdout.
-            format_: ``csv``, ``tsv`` or ``jsonl``; None: by the path's suffix.
+            format_: None: the config's for the config's own path, else by the path's suffix.
             only: records with that status alone.
         """
+        check_output(self.config, path, format_)
         parts = await asyncio.to_thread(lambda: self._assembling(self.config.resolve()))
+        check_output_columns(self.config, parts.source.columns())
         async with await open_reader(self.config) as reader:
             return await self._export(reader, parts, path, format_, only)
 

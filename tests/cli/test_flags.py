@@ -27,7 +27,7 @@ KEY = "sk-the-very-secret-value"
 class Rows:
     """A source of records by number."""
 
-    name, rereadable, skipped, quarantine = "rows", True, 0, None
+    name, rereadable, uniform, skipped, quarantine = "rows", True, True, 0, None
 
     def __init__(self, numbers):
         self.numbers = numbers
@@ -40,7 +40,7 @@ class Rows:
 
 
 def sample(numbers, count):
-    return [int(record.data["id"]) for record in Sampled(Rows(numbers), lambda row: row["id"], count)]
+    return [int(record.data["id"]) for record in Sampled(Rows(numbers), lambda record: record.data["id"], count)]
 
 
 def test_a_sample_is_stable():

@@ -186,9 +186,9 @@ def stand_in(**facts):
         "outage": None,
         "resting_for": 0.0,
         "first_alone": False,
-        "rate_wait": 0.0,
         "held_up": None,
         "limits": "500/min",
+        "rate_wait": 0.0,
         "config": SimpleNamespace(stop=SimpleNamespace(grace=30.0)),
     }
     return SimpleNamespace(**usual | facts)

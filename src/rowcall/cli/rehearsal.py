@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -119,13 +120,8 @@ def _assembling(real: Config, url: str) -> Assembling:
     def assemble(config: Config, *, base_url: str | None = None) -> Parts:
         masked = real.masked(Marks(real.folder))
         provider = _Accepting(provider_of(masked, url))
-        calls = Calls(
-            provider.columns,
-            provider.trees,
-            lambda wire: RequestCaller(provider, wire),
-            target=provider.target,
-            files=provider.files,
-        )
+        caller = partial(RequestCaller, provider)
+        calls = Calls(provider.columns, provider.trees, caller, provider.target, provider.files)
         return replace(fit_together(masked, source_of(real), calls), network=Network())
 
     return assemble

@@ -15,7 +15,7 @@ from rowcall.config.units import Duration, MaxFailures, RateLimits, Share, Size,
 
 Preset = Literal["openai", "anthropic", "gemini", "openrouter", "ollama", "vllm", "openai-batch", "http", "mock"]
 Policy = Literal["stop", "skip"]
-InputFormat = Literal["csv", "tsv", "jsonl", "json", "sqlite", "openai-batch"]
+InputFormat = Literal["csv", "tsv", "jsonl", "json", "sqlite", "parquet", "xlsx", "openai-batch"]
 
 
 class Table(BaseModel):
@@ -126,6 +126,7 @@ class InputTable(Table):
     quoting: bool | None = None
     encoding: Encoding | None = None
     sql: Text | None = None
+    sheet: Text | None = None
     on_bad: Policy = "stop"
     store: Text | None = None
     kind: Text | None = None
@@ -224,7 +225,11 @@ class OutputTable(Table):
     """``[output]``: the export; without a path none is written."""
 
     path: Text | None = None
-    format: Literal["csv", "jsonl", "openai-batch-output"] | None = None
+    format: Literal["csv", "tsv", "jsonl", "json", "parquet", "sqlite", "openai-batch-output"] | None = None
+    table: Text | None = None
+    keep: Texts | None = None
+    overwrite: bool = False
+    flatten: bool = False
     order: Literal["input", "completion"] = "input"
     columns: Annotated[dict[str, JMESPath], Field(min_length=1)] = {"result": "@"}
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from hashlib import blake2b
-from typing import Any
 
 from rowcall.job import Record
 from rowcall.sources.base import Source
@@ -25,17 +24,20 @@ class Sampled:
 
     rereadable = True
 
-    def __init__(self, source: Source, key: Callable[[Mapping[str, Any]], str], number: int) -> None:
+    def __init__(self, source: Source, key: Callable[[Record], str], number: int) -> None:
         self._source = source
         self._key = key
         self._number = number
         self.name = source.name
+        self.uniform = source.uniform
         self.skipped = 0
         self.quarantine = source.quarantine
 
     def columns(self) -> list[str] | None:
         """The columns of the input."""
-        return self._source.columns()
+        found = self._source.columns()
+        self.uniform = self._source.uniform
+        return found
 
     def __iter__(self) -> Iterator[Record]:
         chosen = self._lowest()
@@ -58,6 +60,6 @@ class Sampled:
 
     def _hash(self, record: Record) -> int | None:
         try:
-            return int.from_bytes(blake2b(self._key(record.data).encode(), digest_size=8).digest())
+            return int.from_bytes(blake2b(self._key(record).encode(), digest_size=8).digest())
         except ValueError:
             return None

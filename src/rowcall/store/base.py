@@ -394,14 +394,14 @@ class Reader(Protocol):
     async def last_run(self, kind: str) -> RunRow | None:
         """The newest run of the kind."""
 
+    async def live_runs(self, kind: str) -> list[RunRow]:
+        """The runs of the kind whose session is alive, newest first."""
+
     async def runs(self, kind: str) -> list[RunRow]:
         """The runs of the kind, oldest first."""
 
     async def history(self, kind: str, span: Span, quiet: float) -> History:
         """How calls went in a span of time; stretches of ``quiet`` seconds without the end of one are named."""
-
-    async def live_runs(self, kind: str) -> list[RunRow]:
-        """The runs of the kind whose session is alive, newest first."""
 
     async def request_standing(self, kind: str, hash_: str) -> RequestStanding:
         """How a request stands to what is in the store."""

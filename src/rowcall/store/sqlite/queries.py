@@ -252,15 +252,15 @@ def last_run(connection: sqlite3.Connection, kind: str, lives: Callable[[int], b
     return _run_row(row, lives) if row else None
 
 
-def runs(connection: sqlite3.Connection, kind: str, lives: Callable[[int], bool]) -> list[RunRow]:
-    """The runs of the kind, oldest first."""
-    return [_run_row(row, lives) for row in connection.execute(_ALL_RUNS, (kind,))]
-
-
 def live_runs(connection: sqlite3.Connection, kind: str, lives: Callable[[int], bool]) -> list[RunRow]:
     """The runs of the kind whose session lives."""
     rows = connection.execute(_OPEN_RUNS, (kind,)).fetchall()
     return [run for run in (_run_row(row, lives) for row in rows) if run.alive]
+
+
+def runs(connection: sqlite3.Connection, kind: str, lives: Callable[[int], bool]) -> list[RunRow]:
+    """The runs of the kind, oldest first."""
+    return [_run_row(row, lives) for row in connection.execute(_ALL_RUNS, (kind,)).fetchall()]
 
 
 def _run_row(row: tuple[Any, ...], lives: Callable[[int], bool]) -> RunRow:

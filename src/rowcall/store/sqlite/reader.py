@@ -122,6 +122,10 @@ class SQLiteReader(Reader):
         """The newest run of the kind."""
         return await self._read(lambda connection: queries.last_run(connection, kind, self._lives(connection)))
 
+    async def live_runs(self, kind: str) -> list[RunRow]:
+        """The runs of the kind whose session is alive, newest first."""
+        return await self._read(lambda connection: queries.live_runs(connection, kind, self._lives(connection)))
+
     async def runs(self, kind: str) -> list[RunRow]:
         """The runs of the kind, oldest first."""
         return await self._read(lambda connection: queries.runs(connection, kind, self._lives(connection)))
@@ -129,10 +133,6 @@ class SQLiteReader(Reader):
     async def history(self, kind: str, span: Span, quiet: float) -> History:
         """How calls went in a span of time: walks over them, about 5 s for a million."""
         return await self._read(history.history, kind, span, quiet)
-
-    async def live_runs(self, kind: str) -> list[RunRow]:
-        """The runs of the kind whose session is alive, newest first."""
-        return await self._read(lambda connection: queries.live_runs(connection, kind, self._lives(connection)))
 
     async def request_standing(self, kind: str, hash_: str) -> RequestStanding:
         """How a request stands to what is in the store."""
