@@ -151,6 +151,8 @@ def test_a_dumb_terminal_gets_plain_lines(monkeypatch):
     """TERM=dumb and what is no terminal at all cannot be drawn on."""
     assert Screen(Terminal()).can_redraw
     assert not Screen(io.StringIO()).can_redraw
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert not Screen(io.StringIO()).can_redraw
     monkeypatch.setenv("TERM", "dumb")
     assert not Screen(Terminal()).can_redraw
 
