@@ -108,7 +108,8 @@ def view_of(pipeline: Pipeline, following: Following, speed: float, limit: int |
 
 def _foreseeable(pipeline: Pipeline, limit: int | None) -> bool:
     """Whether the speed so far says when the end comes."""
-    return not pipeline.outage and not pipeline.resting_for and _countable(pipeline, limit)
+    held_up = pipeline.held_up
+    return (held_up is None or held_up.by == "rate limit") and _countable(pipeline, limit)
 
 
 def _countable(pipeline: Pipeline, limit: int | None) -> bool:

@@ -131,7 +131,7 @@ class SQLiteReader(Reader):
         return await self._read(lambda connection: queries.runs(connection, kind, self._lives(connection)))
 
     async def history(self, kind: str, span: Span, quiet: float) -> History:
-        """How calls went in a span of time: a walk over them, about 3 s for a million."""
+        """How calls went in a span of time: walks over them, about 5 s for a million."""
         return await self._read(history.history, kind, span, quiet)
 
     async def request_standing(self, kind: str, hash_: str) -> RequestStanding:
