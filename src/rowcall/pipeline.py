@@ -32,6 +32,7 @@ from rowcall.producer import Destination, Producer
 from rowcall.settler import Settler
 from rowcall.store.base import Counts, Enqueued, ErrorGroup, Reader, RequestStanding, Run, Selection, Store
 from rowcall.tally import Tally
+from rowcall.twins import Twins
 from rowcall.worker import Assignment, Worker
 from rowcall.writing import write_output
 
@@ -393,6 +394,8 @@ class Pipeline:
             emit=self._emit,
             loaded=lambda: worker.in_flight > 0,
             full=lambda full: worker.stop_full(full),
+            share=config.input.dedupe and begun.limit is None,
+            written=lambda group: worker.written(group),
         )
         parts = begun.parts
         wire = Wire(begun.client, rate, self._concurrency, parts.call_key, self._emit, parts.prices)
@@ -410,6 +413,7 @@ class Pipeline:
             emit=self._emit,
             input_over=lambda: producer.over,
             budget=self._budget,
+            twins=Twins() if config.input.dedupe else None,
         )
         to = Destination(config.name, run.pass_, begun.request, begun.batch)
         producer = Producer(store, parts.source, parts.keying, to, notice=worker.notice, left_behind=begun.left_behind)

@@ -126,6 +126,7 @@ class InputTable(Table):
     encoding: Encoding | None = None
     sql: Text | None = None
     on_bad: Policy = "stop"
+    dedupe: bool = False
     format: InputFormat | None = None
 
 
