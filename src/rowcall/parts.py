@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,34 +31,45 @@ from rowcall.results import Columns
 from rowcall.sources import open_source
 from rowcall.sources.base import Source
 from rowcall.sources.kept import Kept
+from rowcall.sources.storefile import StoreSource
 from rowcall.store.sqlite import SQLiteReader, SQLiteStore
-from rowcall.templates import Tree, check_columns, compile_key, request_hash, union
+from rowcall.templates import FilePrints, Tree, check_columns, compile_key, request_hash, union
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What joins an input and its answers, the same for a run and for an export; and what makes the calls."""
+    """What joins an input and its answers, the same for a run and for an export; and what makes the calls.
+
+    ``target`` is whom limits and rests belong to: scheme, host and port.
+    """
 
     source: Source
     make_caller: Callable[[Wire], Caller]
     keying: Keying
     columns: Columns
     request_hash: str
+    target: str
     network: Network
     prices: Prices | None = None
 
     def call_key(self, job: Job) -> str:
-        """The key of a job's call: the same over tries, restarts and processes, another for another request."""
-        return call_key(self.request_hash, job.key, job.input_hash)
+        """The key of a job's call: the same over tries, restarts and processes, another for another request.
+
+        After a rejected answer it is another one too: who keeps answers by their key would give the same again.
+        """
+        key = call_key(self.request_hash, job.key, job.input_hash)
+        return f"{key}-{len(job.rejected)}" if job.rejected else key
 
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """How calls are made: what they use of a record, their templates, and what makes them once there is a wire."""
+    """How calls are made: what they use of a record, their templates, what makes them on a wire, and who is called."""
 
     columns: frozenset[str] | None
     trees: tuple[Tree, ...]
     make_caller: Callable[[Wire], Caller]
+    target: str
+    files: FilePrints | None = None
 
 
 def call_key(request_hash: str, key: str, input_hash: str) -> str:
@@ -88,9 +100,14 @@ def fit_together(config: Config, source: Source, calls: Calls) -> Parts:
     check_columns([*calls.trees, *([key.tree] if key.tree else [])], available)
     check_handler_columns(config, available)
     columns = make_columns(config.output.columns)
-    hashed = request_hash(config.fingerprint())
-    keying = Keying(key, calls.columns)
-    return Parts(source, calls.make_caller, keying, columns, hashed, make_network(config), make_prices(config))
+    keying, hashed = Keying(key, calls.columns, calls.files), request_hash(config.fingerprint())
+    target, network, prices = _target(config, calls), make_network(config), make_prices(config)
+    return Parts(source, calls.make_caller, keying, columns, hashed, target, network, prices)
+
+
+def _target(config: Config, calls: Calls) -> str:
+    """Who is called; the mock API is one, whatever port it has this time."""
+    return "mock" if config.api.preset == "mock" and config.api.base_url is None else calls.target
 
 
 def check_handler_columns(config: Config, available: Sequence[str] | None) -> None:
@@ -112,7 +129,8 @@ def calls_of(config: Config, base_url: str | None = None) -> Calls:
     table = config.handler
     if table is None:
         provider = provider_of(config, base_url)
-        return Calls(provider.columns, provider.trees, lambda wire: RequestCaller(provider, wire))
+        make_caller = partial(RequestCaller, provider)
+        return Calls(provider.columns, provider.trees, make_caller, provider.target, provider.files)
     function = load_function(table.path, folder=config.folder, where=config.where(("handler", "path")))
     return handler_calls(config, function, base_url)
 
@@ -126,7 +144,8 @@ def handler_calls(config: Config, function: Function, base_url: str | None = Non
     answers = statuses(config.response.answer)
     in_headers = union(endpoint.trees)
     used = None if shown is None or in_headers is None else shown | in_headers
-    return Calls(used, endpoint.trees, lambda wire: HandlerCaller(function, shown, endpoint, answers, wire))
+    make_caller = partial(HandlerCaller, function, shown, endpoint, answers)
+    return Calls(used, endpoint.trees, make_caller, endpoint.target)
 
 
 def make_columns(paths: Mapping[str, str]) -> Columns:
@@ -154,6 +173,9 @@ def _column(name: str, path: str) -> Callable[[Any], Any]:
 def source_of(config: Config) -> Source:
     """Where the records come from; nothing is read yet."""
     table = config.input
+    if table.store:
+        _check_other_job(config)
+        return StoreSource(config.input_path, table.store, table.kind, table.result or "result")
     source = open_source(
         config.input_path,
         name=table.path,
@@ -165,6 +187,14 @@ def source_of(config: Config) -> Source:
         on_bad=table.on_bad,
     )
     return source if source.rereadable else Kept(source)
+
+
+def _check_other_job(config: Config) -> None:
+    """See that a job does not read its own results."""
+    if config.input_path.resolve() == config.store_path.resolve() and config.input.kind in (None, config.name):
+        what = "input.store is the store of this job itself"
+        remedy = "kind names the other job in it, or [store] path another file for this one"
+        raise ConfigError(Problem(config.where(("input", "store")), what, remedy))
 
 
 def provider_of(config: Config, base_url: str | None = None) -> Provider:
@@ -191,7 +221,11 @@ def provider_of(config: Config, base_url: str | None = None) -> Provider:
         extract=response.extract,
         parse=response.parse,
         schema=response.json_schema,
+        assertions=response.assertions,
+        longer=response.on_truncated and response.on_truncated.max_tokens,
         answer=response.answer,
+        folder=config.folder,
+        max_attachment=request.max_attachment,
     )
 
 

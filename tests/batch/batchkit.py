@@ -11,6 +11,7 @@ from unittest import mock
 from quickproject import QuickProject
 
 from rowcall.cli.batch import _config
+from rowcall.cli.common import SETTING_FLAGS
 from rowcall.config import RetryTable, StopTable
 from rowcall.pipeline import Pipeline
 
@@ -20,8 +21,8 @@ FLAGS = {
     "header": (),
     "ordered": False,
     "store": None,
+    **dict.fromkeys(SETTING_FLAGS.values()),
     "concurrency": 8,
-    "rate": None,
 }
 
 

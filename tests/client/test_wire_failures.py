@@ -83,7 +83,10 @@ BROKEN = {
     "closed before a sized body": (saying(HEAD + b"content-length: 99\r\n\r\n"), wire.BodyCut),
     "closed inside a chunk": (saying(CHUNKED + b"5\r\nxx"), wire.BodyCut),
     "closed between chunks": (saying(CHUNKED + b"2\r\nxx\r\n"), wire.BodyCut),
-    "closed inside a gzip body": (saying(GZIP + b"content-length: 99\r\n\r\n" + gzip.compress(SHORT, mtime=0)), wire.BodyCut),
+    "closed inside a gzip body": (
+        saying(GZIP + b"content-length: 99\r\n\r\n" + gzip.compress(SHORT, mtime=0)),
+        wire.BodyCut,
+    ),
     "garbled status line": (saying(b"WHAT IS THIS\r\n\r\n"), wire.Garbled),
     "an HTTP/2 greeting": (saying(b"\x00\x00\x12\x04\x00\x00\x00\x00\x00" + b"\x00" * 18), wire.Garbled),
     "header without a colon": (saying(HEAD + b"nonsense\r\n\r\n"), wire.Garbled),
@@ -93,7 +96,10 @@ BROKEN = {
     "bad chunk size in a later packet": (later(CHUNKED + b"2\r\nxx\r\n", b"zz\r\n"), wire.Garbled),
     "chunk without its end": (later(CHUNKED + b"2\r\nxx\r\n", b"2\r\nxxxx"), wire.Garbled),
     "bad gzip": (saying(sized(GZIP, b"this is no gzip"), "forever"), wire.Garbled),
-    "gzip with a wrong checksum": (saying(sized(GZIP, gzip.compress(SHORT, mtime=0)[:-8] + b"\0" * 8), "forever"), wire.Garbled),
+    "gzip with a wrong checksum": (
+        saying(sized(GZIP, gzip.compress(SHORT, mtime=0)[:-8] + b"\0" * 8), "forever"),
+        wire.Garbled,
+    ),
     "gzip without its end": (saying(sized(GZIP, gzip.compress(SHORT, mtime=0)[:-9]), "forever"), wire.Garbled),
     "bad deflate": (saying(sized(HEAD + b"content-encoding: deflate\r\n", b"\xff\xff"), "forever"), wire.Garbled),
     "gzip bomb": (saying(sized(GZIP, gzip.compress(bytes(2**24), mtime=0)), "forever"), wire.ReplyTooLarge),

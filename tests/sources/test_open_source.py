@@ -30,7 +30,11 @@ CSV = b"id,text\n1,a\n"
 )
 def test_the_suffix_names_the_format(source, name, content):
     """Each suffix is read as what it names, packed or not, whether the name says that it is packed or not."""
-    made = (source(name, content), source(f"{name}.gz", gzip.compress(content, mtime=0)), source(name, gzip.compress(content, mtime=0)))
+    made = (
+        source(name, content),
+        source(f"{name}.gz", gzip.compress(content, mtime=0)),
+        source(name, gzip.compress(content, mtime=0)),
+    )
     for each in (*made, source(f"{name}.gz", content)):
         assert each.columns() == ["id", "text"]
         assert rows(each) == rows(each) == [{"id": "1", "text": "a"}]

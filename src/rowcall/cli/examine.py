@@ -164,7 +164,7 @@ class _Reading:
         if self.key is None:
             return ""
         try:
-            key = self.key(record.data)
+            key = self.key.of(record)
         except ValueError as error:
             self.findings.keyless += 1
             self.findings.add(Problem(record.where, str(error)))

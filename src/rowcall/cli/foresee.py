@@ -70,10 +70,11 @@ class Foresight:
             each, known = self.latency, " as in the last run"
         if measured.seconds:
             each, known = measured.seconds / measured.calls, " as just measured"
-        slots, asked = config.pace.concurrency, config.pace.requests
+        slots, rates = config.pace.concurrency, config.pace.requests or ()
         seconds = calls * each / min(slots, max(1, calls))
-        if asked and calls * asked.per / asked.count > seconds:
-            return calls * asked.per / asked.count, f"[pace] requests = {asked}"
+        slowest = max(rates, key=lambda rate: rate.per / rate.count, default=None)
+        if slowest and calls * slowest.per / slowest.count > seconds:
+            return calls * slowest.per / slowest.count, f"[pace] requests = {slowest}"
         return seconds, f"{slots} at a time ({rate_text(slots / each)}), {latency_text(each)} a call{known}"
 
 

@@ -45,13 +45,13 @@ async def outcomes(config: Config, samples: Iterable[Sample]) -> AsyncIterator[O
         stack.callback(caller.close)
         for key, data in samples:
             yield await _call(
-                caller, wire.rate, Job(0, key, 0, 0, 0, 0, True, 0, input_hash(data, calls.columns), data)
+                caller, wire.rate, Job(0, key, 0, 0, 0, (), True, 0, input_hash(data, calls.columns, calls.files), data)
             )
 
 
 def _rate(config: Config) -> Rate:
-    asked = config.pace.requests
-    return Rate(Limit(asked.count, asked.per) if asked else None)
+    slowest = max(config.pace.requests or (), key=lambda rate: rate.per / rate.count, default=None)
+    return Rate(Limit(slowest.count, slowest.per) if slowest else None)
 
 
 async def _call(caller: Caller, rate: Rate, job: Job) -> Outcome:
@@ -59,7 +59,9 @@ async def _call(caller: Caller, rate: Rate, job: Job) -> Outcome:
     loop = asyncio.get_running_loop()
     if not caller.takes_places:
         await asyncio.sleep(max(0.0, rate.take(loop.time()) - loop.time()))
-    return await caller.call(job, Departure(Gate()))
+    outcome = await caller.call(job, Departure(Gate()))
+    assert outcome is not None, "nothing holds it back"
+    return outcome
 
 
 def outcome_text(outcome: Outcome) -> str:

@@ -137,6 +137,7 @@ def _with_derived(data: Tree, file: Path) -> Tree:
     if "handler" not in data:
         _default(data, "request", "path", place.path or None)
         _default(data, "request", "method", "GET" if request.get("body") is None else "POST")
+    _default(data, "input", "path", table_in(data, "input").get("store"))
     _default(data, "store", "path", f"{name}.db")
     return data
 

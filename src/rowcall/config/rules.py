@@ -30,6 +30,7 @@ _TABLES_OF_HEADERS = (("api", "headers"), ("request", "headers"))
 def broken_rules(data: Tree) -> Iterator[Fault]:
     """Every fault that no single model can see."""
     yield from _beside_handler(data) if "handler" in data else _missing_for_preset(data)
+    yield from _input_store(data)
     yield from _export_format(data)
     yield from _batch_lines(data)
     yield from _unknown_cost(data)
@@ -49,7 +50,10 @@ def table_in(data: Tree, *path: str) -> Tree:
     return data
 
 
-_MADE_BY_HANDLER = (("request",), ("response", "extract"), ("response", "parse"), ("response", "schema"))
+_MADE_BY_HANDLER = (
+    ("request",),
+    *(("response", key) for key in ("extract", "parse", "schema", "assert", "on_truncated")),
+)
 
 
 def _beside_handler(data: Tree) -> Iterator[Fault]:
@@ -95,6 +99,18 @@ def _batch_lines(data: Tree) -> Iterator[Fault]:
     if output.get("order") == "completion" and output.get("format") != "openai-batch-output":
         what = 'output.order = "completion" is for format = "openai-batch-output"'
         yield Fault(("output", "order"), what, 'order = "input"')
+
+
+_OF_FILES = ("path", "header", "quoting", "encoding", "sql", "format")
+_OF_STORES = ("kind", "result")
+
+
+def _input_store(data: Tree) -> Iterator[Fault]:
+    """A store or a file is the input, each with its own keys."""
+    table, by_store = table_in(data, "input"), "store" in table_in(data, "input")
+    for key in (key for key in (_OF_FILES if by_store else _OF_STORES) if key in table):
+        other = "beside" if by_store else "without"
+        yield Fault(("input", key), f"input.{key} means nothing {other} input.store", f"take {key} out")
 
 
 def _export_format(data: Tree) -> Iterator[Fault]:

@@ -11,9 +11,9 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from rowcall.config.references import is_reference
 from rowcall.config.secret import Secret
-from rowcall.config.units import Duration, MaxFailures, RateLimit, Share, quoted
+from rowcall.config.units import Duration, MaxFailures, RateLimits, Share, Size, TokenRateLimits, quoted
 
-Preset = Literal["openai", "anthropic", "gemini", "openrouter", "ollama", "vllm", "http", "mock", "openai-batch"]
+Preset = Literal["openai", "anthropic", "gemini", "openrouter", "ollama", "vllm", "openai-batch", "http", "mock"]
 Policy = Literal["stop", "skip"]
 InputFormat = Literal["csv", "tsv", "jsonl", "json", "sqlite", "openai-batch"]
 
@@ -111,6 +111,7 @@ KeyReference = Annotated[dict[str, str] | Secret, BeforeValidator(_key_reference
 Dollars = Annotated[float, AfterValidator(_dollars)]
 ProxyReference = Annotated[str | dict[str, str] | Secret, BeforeValidator(_proxy)]
 Natural = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=0)]
 Encoding = Annotated[str, AfterValidator(_known_encoding)]
 JMESPath = Annotated[str, AfterValidator(_jmespath)]
 Status = Annotated[str, BeforeValidator(_status)]
@@ -127,6 +128,9 @@ class InputTable(Table):
     sql: Text | None = None
     on_bad: Policy = "stop"
     dedupe: bool = False
+    store: Text | None = None
+    kind: Text | None = None
+    result: Text | None = None
     format: InputFormat | None = None
 
 
@@ -171,6 +175,25 @@ class RequestTable(Table):
     params: dict[str, Any] = {}
     headers: dict[str, Any] = {}
     body: Any = None
+    max_attachment: Size = 20_000_000
+
+
+class AnswerRetryTable(Table):
+    """``[response] retry``: more tries for an answer that breaks the contract, by the reason of the failure."""
+
+    empty: Count = 1
+    not_json: Count = 1
+    schema_: Count = Field(default=1, alias="schema")
+    assertion: Count = 1
+    extract_failed: Count = 1
+    error_reply: Count = 1
+    filtered: Count = 0
+
+
+class OnTruncatedTable(Table):
+    """``[response] on_truncated``: how an answer that was cut is asked for once more."""
+
+    max_tokens: Natural
 
 
 class ResponseTable(Table):
@@ -180,7 +203,14 @@ class ResponseTable(Table):
     parse: Literal["json", "text"] | None = None
     json_schema: dict[str, Any] | None = Field(default=None, alias="schema")
     answer: Annotated[tuple[Status, ...], _FROM_LIST] = ()
-    retries: Annotated[int, Field(ge=0)] = 1
+    assertions: Annotated[tuple[JMESPath, ...], _FROM_LIST] = Field(default=(), alias="assert")
+    retry: AnswerRetryTable = AnswerRetryTable()
+    on_truncated: OnTruncatedTable | None = None
+
+    @property
+    def budgets(self) -> dict[str, int]:
+        """More tries for a rejected answer, by reason; a truncated one only where a larger limit is named."""
+        return {**self.retry.model_dump(by_alias=True), "truncated": 0 if self.on_truncated is None else 1}
 
 
 class HandlerTable(Table):
@@ -204,7 +234,8 @@ class PaceTable(Table):
     """``[pace]``: how fast."""
 
     concurrency: Natural = 32
-    requests: RateLimit | None = None
+    requests: RateLimits | None = None
+    tokens: TokenRateLimits | None = None
 
 
 class BackoffTable(Table):
@@ -225,6 +256,7 @@ class RetryTable(Table):
 
     attempts: Natural = 3
     backoff: BackoffTable = BackoffTable()
+    max_wait: PositiveDuration | None = None
 
 
 class PriceTable(Table):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import BinaryIO, Literal
 
@@ -38,8 +38,13 @@ def open_export(
     """
     stdout = str(path) == "-"
     chosen = format or ("csv" if stdout else _by_suffix(Path(path)))
-    with _stdout() if stdout else atomic.replacing(Path(path)) as file:
+    with destination(path) as file:
         yield _make(chosen, file, "stdout" if stdout else str(path), columns)
+
+
+def destination(path: str | Path) -> AbstractContextManager[BinaryIO]:
+    """Where bytes go: a file that takes its name when the block ends well, or stdout."""
+    return _stdout() if str(path) == "-" else atomic.replacing(Path(path))
 
 
 def check_export(path: Path, *, format: FormatName | None = None) -> None:  # noqa: A002  the word of the config

@@ -7,7 +7,7 @@ from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, TextIO
 
-from rowcall.events import Event, GateClosed, GateOpened, Joined, LoopBlocked, Resting, Stopping, StoreWaits
+from rowcall.events import Event, Followed, GateClosed, GateOpened, Joined, LoopBlocked, Resting, Stopping, StoreWaits
 from rowcall.progress.block import block
 from rowcall.progress.following import Following, Speed
 from rowcall.progress.screen import Screen
@@ -135,6 +135,8 @@ def _said(event: Event) -> str:
             return f"stopping: {clean(event.message)}; {counted(event.in_flight, 'call')} in flight"
         case Joined():
             return "another process works on this batch job: this one joins it, each record is called once"
+        case Followed():
+            return f"set by hand: {clean(event.settings)}" if event.settings else "all is as the config says again"
         case StoreWaits():
             return f"waiting for the store: {clean(event.message)}"
         case _:

@@ -126,13 +126,16 @@ def _held_up(pipeline: Pipeline, following: Following) -> Iterator[str]:
     if outage := pipeline.outage:
         age, probe = short_time(monotonic() - outage.since), _probe(outage.probe_at)
         yield f"offline for {age}, {probe}; nothing lost: {clean(outage.cause.message)}"
+    if (held_up := pipeline.held_up) and held_up.by == "paused":
+        yield "paused by hand; rowcall set pause=false goes on"
+        return
     if resting := pipeline.resting_for:
         until = (datetime.now().astimezone() + timedelta(seconds=resting)).strftime("%H:%M:%S")
         yield f"resting until {until}, as the API asked: {clean(following.resting)}"
     if pipeline.first_alone:
         yield "the first call goes alone; the others follow once it is answered, or after 5s"
     if pipeline.rate_wait > PACED_FROM:
-        yield f"paced by [pace] requests = {pipeline.config.pace.requests}"
+        yield f"paced by the limit: {pipeline.limits}"
 
 
 def _probe(probe_at: float | None) -> str:

@@ -6,11 +6,10 @@ Source: the Batch API's guide; the same lines are read by vLLM's and SGLang's ba
 from __future__ import annotations
 
 import re
-import sqlite3
-from contextlib import closing
 from typing import Any
 
 from rowcall.errors import InputError
+from rowcall.ondisk import Places
 from rowcall.sources.badlines import Fault
 from rowcall.sources.base import Source
 
@@ -39,17 +38,12 @@ _FIELDS: dict[str, tuple[type, str, str]] = {
 def check_batch_file(source: Source) -> None:
     """See that each line can be called and each ``custom_id`` comes once, before anything is paid for.
 
-    The places are kept on disk: a file may hold more lines than memory does.
-
     Raises:
         InputError: the first line that cannot be called, or a ``custom_id`` that came before, with both lines.
     """
-    with closing(sqlite3.connect("", isolation_level=None)) as seen:
-        seen.execute("CREATE TABLE seen (id TEXT PRIMARY KEY, place TEXT) WITHOUT ROWID")
-        seen.execute("BEGIN")
+    with Places() as places:
         for record in source:
             name = record.data["custom_id"]
-            if not seen.execute("INSERT OR IGNORE INTO seen VALUES (?, ?)", (name, record.where)).rowcount:
-                (place,) = seen.execute("SELECT place FROM seen WHERE id = ?", (name,)).fetchone()
+            if place := places.note(name, record.where):
                 remedy = "give each line a custom_id of its own: answers are found by it"
                 raise InputError(record.where, f"custom_id {name!r} came before, at {place}", remedy=remedy)

@@ -20,13 +20,15 @@ Rules every store keeps:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol, Self
 
 from rowcall.job import Job, Status
-from rowcall.outcome import Settlement
+from rowcall.outcome import Action, Outcome, Settlement
+from rowcall.pace.buckets import Bucket, Cost
 
 Claim = tuple[int, int]
 """One claim of one job: its row and the epoch."""
@@ -301,6 +303,50 @@ class RunRow:
     alive: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """Places that a reservation gave; all in seconds from now.
+
+    Attributes:
+        leaves: when the calls asked for may leave, in their order; fewer than asked where there are no more places.
+        next_in: when the next call may leave.
+        rest: how long the target still rests; ``leaves`` and ``next_in`` keep to it.
+    """
+
+    leaves: tuple[float, ...]
+    next_in: float
+    rest: float
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """What a live run follows: settings by name, as they were written, and the seconds that its target rests."""
+
+    settings: Mapping[str, str]
+    rest: float
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """An answer that was made elsewhere: DONE, FAIL, or RELEASE where the record was not its cause."""
+
+    key: str
+    action: Action
+    outcome: Outcome
+
+
+class Fate(StrEnum):
+    """What became of an answer that was made elsewhere."""
+
+    DONE = "done"
+    FAILED = "failed"
+    AGAIN = "to be called again"
+    BEFORE = "known before"
+    RUNNING = "being called now"
+    CHANGED = "changed since"  # kept, but it is not the current answer
+    UNKNOWN = "unknown"
+
+
 class Reader(Protocol):
     """What people and exports ask. Reads page by row and never hold a transaction between two pages."""
 
@@ -349,6 +395,9 @@ class Reader(Protocol):
 
     async def last_run(self, kind: str) -> RunRow | None:
         """The newest run of the kind."""
+
+    async def live_runs(self, kind: str) -> list[RunRow]:
+        """The runs of the kind whose session is alive, newest first."""
 
     async def request_standing(self, kind: str, hash_: str) -> RequestStanding:
         """How a request stands to what is in the store."""
@@ -450,6 +499,16 @@ class Store(Reader, Protocol):
         Returns to how many.
         """
 
+    async def hand_out(self, kind: str, keys: Sequence[str]) -> None:
+        """Note that the calls of these jobs are made elsewhere, and what they ask now. At most 1,000 keys a call."""
+
+    async def arrive(self, kind: str, arrived: Sequence[Arrived]) -> list[Fate]:
+        """Take in answers that were made elsewhere, as if their jobs had been called; returns what became of each.
+
+        Idempotent: done jobs, running ones, and answers that came before are left as they are. An answer to what a
+        job no longer asks is kept, as a late one is.
+        """
+
     async def reap(self) -> int:
         """Put back what dead sessions held; returns how many jobs.
 
@@ -481,3 +540,30 @@ class Store(Reader, Protocol):
         Raises:
             StoreError: a run is alive, of whatever kind; nothing is dropped.
         """
+
+    async def reserve(self, target: str, buckets: Sequence[Bucket], calls: Sequence[Cost], owed: Cost) -> Reserved:
+        """Take places for calls to a target (scheme, host, port), in all buckets at once; see pace/buckets.py.
+
+        All processes on the store share a target's buckets of the same ``what`` and ``per``.
+
+        Args:
+            target: who is called.
+            buckets: the limits that hold.
+            calls: what each call takes of each bucket.
+            owed: what earlier calls took more than was reserved for them; below 0 where it was less.
+        """
+
+    async def penalize(self, target: str, seconds: float) -> None:
+        """Let a target rest, for all processes on the store; a shorter rest never ends a longer one."""
+
+    async def set(self, kind: str, values: Mapping[str, str | None], *, keep: bool) -> None:
+        """Change settings of live runs; None takes one away.
+
+        The first run that begins when none of the kind is alive forgets those without ``keep``.
+        """
+
+    async def orders(self, kind: str, target: str) -> Orders:
+        """What a live run of the kind against a target follows now."""
+
+    async def note(self, run: Run, totals: dict[str, Any]) -> None:
+        """Write what a live run has done so far; one that has ended is left as it is."""

@@ -104,6 +104,16 @@ CREATE TABLE tries (
     PRIMARY KEY (job, epoch)
 ) STRICT, WITHOUT ROWID;
 
+-- What was handed out in a batch file, as it was then: an answer counts only while that is still what is asked.
+CREATE TABLE handed_out (
+    job        INTEGER NOT NULL,
+    request    INTEGER NOT NULL,
+    input_hash TEXT NOT NULL,
+    at         TEXT NOT NULL,
+    answered   INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (job, request, input_hash)
+) STRICT, WITHOUT ROWID;
+
 -- What a kind has used in all, failed and superseded calls too: kept as it grows, so that nobody has to add it up.
 CREATE TABLE totals (
     kind             TEXT PRIMARY KEY,

@@ -125,6 +125,10 @@ class SQLiteReader(Reader):
         """The newest run of the kind."""
         return await self._read(lambda connection: queries.last_run(connection, kind, self._lives(connection)))
 
+    async def live_runs(self, kind: str) -> list[RunRow]:
+        """The runs of the kind whose session is alive, newest first."""
+        return await self._read(lambda connection: queries.live_runs(connection, kind, self._lives(connection)))
+
     async def request_standing(self, kind: str, hash_: str) -> RequestStanding:
         """How a request stands to what is in the store."""
         return await self._read(queries.request_standing, kind, hash_)
