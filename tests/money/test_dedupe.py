@@ -6,11 +6,12 @@ import asyncio
 from collections import Counter
 
 import pytest
-from till import completion, cost
+from till import MoneyProject, completion, cost
 
+import rowcall
+from rowcall.config import load
 from rowcall.mock.questions import error
-
-DEDUPE = "[input]\ndedupe = true\n"
+from rowcall.pipeline import Options, Pipeline
 
 
 def texts(count, distinct, *, shuffled=True):
@@ -51,8 +52,6 @@ async def test_a_thousand_records_of_ten_texts_are_ten_calls(project, till, shuf
 
 async def test_without_it_each_is_called(tmp_path, till):
     """It is off by default."""
-    from till import MoneyProject
-
     project = MoneyProject(tmp_path, till)
     project.write(texts(20, 2))
     await project.go()
@@ -72,11 +71,8 @@ async def test_an_answer_from_before_is_enough(project, till):
 
 async def test_a_limit_counts_records(project, till):
     """``-n`` is of records, called or not."""
-    from rowcall.config import load
-    from rowcall.pipeline import Options, Pipeline
-
     project.write(texts(100, 2))
-    report = await Pipeline(load(project.folder / "config.toml")).run(Options(limit=10))
+    report = await project.go(Options(limit=10))
     assert (report.ending.reason, report.done, len(till.calls)) == ("limit", 10, 2)
 
 
@@ -115,10 +111,7 @@ async def test_another_request_is_another_question(project, till):
     project.write(texts(6, 1))
     await project.go()
     (project.folder / "prompt.md").write_text("Another prompt.\n")
-    from rowcall.config import load
-    from rowcall.pipeline import Options, Pipeline
-
-    report = await Pipeline(load(project.folder / "config.toml")).run(Options(if_changed="redo"))
+    report = await project.go(Options(if_changed="redo"))
     assert (report.done, len(till.calls)) == (6, 2)
 
 
@@ -136,9 +129,6 @@ async def test_killed_at_once(project, till):
 
 async def test_a_stop_leaves_no_record_behind(project, till):
     """Records that wait for another's call go back with it when it is dropped."""
-    from rowcall.config import load
-    from rowcall.pipeline import Pipeline
-
     till.latency = 30
     project.write(texts(50, 2), concurrency=4)
     pipeline = Pipeline(load(project.folder / "config.toml"))
@@ -150,3 +140,19 @@ async def test_a_stop_leaves_no_record_behind(project, till):
     assert project.statuses() == {"pending": 50}
     till.latency = 0.005
     assert (await project.go()).done == 50
+
+
+async def test_a_handler_runs_once_for_the_same_columns(tmp_path, till):
+    """What it is given is what counts, not the rest of the record."""
+    seen = []
+
+    async def label(row, call):
+        seen.append(row["text"])
+        return row["text"]
+
+    settings = {"input.dedupe": True}
+    async with rowcall.open(tmp_path / "t.db", base_url=till.url, columns=["text"], settings=settings) as job:
+        await job.add([{"id": n, "text": f"text {n % 2}"} for n in range(40)], key="id")
+        report = await job.run(label)
+        assert [result.value async for result in job.results()] == ["text 0", "text 1"] * 20
+    assert (report.done, sorted(seen)) == (40, ["text 0", "text 1"])
