@@ -96,12 +96,15 @@ async def test_trouble_of_the_api_is_called_again_once(project, till):
     assert project.spent() == till.billed
 
 
-async def test_an_answer_that_was_taken_back_is_given_to_nobody(project, till):
-    """A record that a person sets back is called, although others have the answer."""
+@pytest.mark.parametrize("key", ["k0", "k3"])
+@pytest.mark.parametrize("by_hand", [True, False])
+async def test_an_answer_that_was_taken_back_is_given_to_nobody(project, till, key, by_hand):
+    """A record that a person sets back, by SQL or by ``retry``, is called, although others have the answer."""
     project.write(texts(6, 1))
     await project.go()
-    project.sql("UPDATE results SET superseded = 1 WHERE job = (SELECT rowid FROM jobs WHERE id = 'k3')")
-    project.sql("UPDATE jobs SET status = 'pending' WHERE id = 'k3'")
+    project.sql("UPDATE jobs SET status = 'pending' WHERE id = ?", key)
+    if not by_hand:
+        project.sql("UPDATE results SET superseded = 1 WHERE job = (SELECT rowid FROM jobs WHERE id = ?)", key)
     report = await project.go()
     assert (report.done, len(till.calls)) == (6, 2)
 

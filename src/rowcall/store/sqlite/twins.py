@@ -1,6 +1,7 @@
 """Records of one kind with the same request and input: one answer is for all of them.
 
-An answer is given on only where it was called for (``origin`` is NULL), counts, and was taken back for nobody.
+An answer is given on only where it was called for (``origin`` is NULL), counts, and was taken back for nobody; and only
+to jobs that have none of their own that counts: such a one was set back by hand, to be called again.
 """
 
 from __future__ import annotations
@@ -34,17 +35,22 @@ _DONE = """
     UPDATE jobs SET status = 'done', epoch = epoch + :later, crashes = 0, session = NULL, run_after = NULL,
         wait_ms = NULL, error = NULL, reason = NULL, updated_at = :at
 """
+_HAS_ONE = """
+    EXISTS (
+        SELECT 1 FROM results
+        WHERE job = jobs.rowid AND request = jobs.request AND input_hash = jobs.input_hash AND superseded = 0)
+"""
 _CLAIMED = """
     WHERE rowid = :row AND epoch = :epoch AND status = 'running' AND request = :request AND input_hash = :hash
-    RETURNING rowid
-"""
+    AND NOT HAS_ONE RETURNING rowid
+""".replace("HAS_ONE", _HAS_ONE)
 _PENDING = """
     WHERE rowid IN (
         SELECT rowid FROM jobs INDEXED BY jobs_twins
         WHERE status = 'pending' AND kind = :kind AND input_hash = :hash AND request = :request
-        AND (pass IS NULL OR pass = (SELECT pass FROM jobs WHERE rowid = :row)) LIMIT :most)
+        AND (pass IS NULL OR pass = (SELECT pass FROM jobs WHERE rowid = :row)) AND NOT HAS_ONE LIMIT :most)
     RETURNING rowid
-"""
+""".replace("HAS_ONE", _HAS_ONE)
 _GIVE = """
     INSERT INTO results (job, epoch, request, input_hash, batch, at,
         input_tokens, output_tokens, cached_tokens, reasoning_tokens, cost, value, origin)
