@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -13,8 +12,7 @@ from typing import Any
 from rowcall.calling import Caller, RequestCaller, Wire
 from rowcall.config import Config, Secret
 from rowcall.errors import ConfigError, OutputError, Problem, RowcallError
-from rowcall.exports import FormatName, check_export, open_export
-from rowcall.exports.base import Export
+from rowcall.exports import FormatName, check_export
 from rowcall.handlers import Function, HandlerCaller, load_function
 from rowcall.job import Job
 from rowcall.mock import Faults, MockAPI
@@ -27,13 +25,13 @@ from rowcall.providers.base import Provider
 from rowcall.providers.endpoint import Endpoint
 from rowcall.providers.http import statuses
 from rowcall.providers.reading import Unacceptable, compile_path
-from rowcall.results import Columns
+from rowcall.results import RENAME, Columns, Shape, said_of_clash
 from rowcall.sources import open_source
 from rowcall.sources.base import Source
 from rowcall.sources.kept import Kept
 from rowcall.sources.storefile import StoreSource
 from rowcall.store.sqlite import SQLiteReader, SQLiteStore
-from rowcall.templates import FilePrints, Tree, check_columns, compile_key, request_hash, union
+from rowcall.templates import FilePrints, Key, Tree, check_columns, compile_key, request_hash, union
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +182,7 @@ def source_of(config: Config) -> Source:
         quoting=table.quoting,
         encoding=table.encoding,
         sql=table.sql,
+        sheet=table.sheet,
         on_bad=table.on_bad,
     )
     return source if source.rereadable else Kept(source)
@@ -287,8 +286,13 @@ async def open_reader(config: Config) -> SQLiteReader:
     return await SQLiteReader.open(config.store_path)
 
 
-def check_output(config: Config, path: Path) -> None:
+def check_output(config: Config, path: Path, format_: FormatName | None = None) -> None:
     """See that the export can be written, and replaces nothing the run lives on, before anything is called.
+
+    Args:
+        config: of the batch job.
+        path: the export.
+        format_: its format; None: the config's for the config's own path, else by the path's suffix.
 
     Raises:
         OutputError: it cannot, or it is.
@@ -300,7 +304,7 @@ def check_output(config: Config, path: Path) -> None:
     }.items():
         if path.resolve() == other.resolve() and str(path) != "-":
             raise OutputError(f"{path} is {what}", remedy="name another file in [output] path, or with -o")
-    check_export(path, format=format_at(config, path))
+    check_export(path, format=format_ or format_at(config, path))
 
 
 def format_at(config: Config, path: Path) -> FormatName | None:
@@ -308,6 +312,23 @@ def format_at(config: Config, path: Path) -> FormatName | None:
     return config.output.format if path == config.output_path else None
 
 
-def open_output(config: Config, path: Path, format_: FormatName | None) -> AbstractContextManager[Export]:
-    """The export, written as a whole or not at all."""
-    return open_export(path, format=format_ or format_at(config, path))
+def check_output_columns(config: Config, available: Sequence[str] | None) -> None:
+    """See that ``[output]`` fits the columns of the input; ``available`` is None where it does not say.
+
+    Raises:
+        ConfigError: a new column that the input has too, or one to keep that it does not have.
+    """
+    table, known = config.output, available or []
+    unknown = [name for name in table.keep or () if available is not None and name not in known]
+    if unknown:
+        what = f"output.keep names {', '.join(map(repr, unknown))}, which the input does not have"
+        raise ConfigError(Problem(config.where(("output", "keep")), what, f"the columns are: {', '.join(known[:50])}"))
+    clash = set(Shape(keep=table.keep).kept(known)) & table.columns.keys()
+    if clash and not (table.overwrite or table.flatten or table.format == "openai-batch-output"):
+        raise ConfigError(Problem(config.where(("output", "columns")), said_of_clash(clash), RENAME))
+
+
+def key_column(key: Key, keep: Sequence[str] | None) -> tuple[str, bool]:
+    """The column that rows are found by in a table, and whether the input lacks it: ``key`` where it is no column."""
+    named = key.spec is not None and "{{" not in key.spec and (keep is None or key.spec in keep)
+    return (key.spec, False) if named and key.spec else ("key", True)

@@ -30,11 +30,13 @@ from rowcall.pace.budget import Budget
 from rowcall.pace.gate import ALONE_FOR, PROBE_WAITS, Closed, Gate
 from rowcall.pace.outlook import Foreseen, Outlook
 from rowcall.pace.rate import Onlooker, Rate
-from rowcall.parts import Parts, assemble, check_output, make_mock, open_reader, open_store
+from rowcall.parts import Parts, assemble, check_output, check_output_columns, make_mock, open_reader, open_store
 from rowcall.price import nano
 from rowcall.producer import Destination, Producer
 from rowcall.reserving import Reserving, buckets_of
 from rowcall.settler import Settler
+from rowcall.sources.base import Source
+from rowcall.sources.sampled import Sampled
 from rowcall.steering import Helm, Steering
 from rowcall.store.base import Counts, Enqueued, ErrorGroup, Reader, RequestStanding, Run, Selection, Store
 from rowcall.tally import Tally
@@ -62,6 +64,7 @@ class Options:
         retry_failed: failed records are set back to pending first.
         output: the export goes there instead of to the config's path.
         left_behind: pending records that are no longer in the input are worked on too.
+        sample: only so many records of the input, the same ones each time; None: all.
     """
 
     limit: int | None = None
@@ -71,6 +74,7 @@ class Options:
     retry_failed: bool = False
     output: Path | None = None
     left_behind: bool = False
+    sample: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +167,13 @@ class _Begun:
     limit: int | None
     left_behind: bool
     spent: int
+    sample: int | None
+
+    @property
+    def source(self) -> Source:
+        """What is read in this run; the export reads all of the input."""
+        source = self.parts.source
+        return Sampled(source, self.parts.keying.key.of, self.sample) if self.sample else source
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,6 +318,8 @@ class Pipeline:
             check_output(self.config, output)
         async with AsyncExitStack() as stack:
             parts = await self._prepare(stack)
+            if output:
+                check_output_columns(self.config, parts.source.columns())
             agreement = await self._agree(parts, options)
             begun = await self._begin(stack, parts, agreement, options)
             try:
@@ -339,10 +352,12 @@ class Pipeline:
 
         Args:
             path: where to; ``-`` is stdout.
-            format_: ``csv``, ``tsv`` or ``jsonl``; None: by the path's suffix.
+            format_: None: the config's for the config's own path, else by the path's suffix.
             only: records with that status alone.
         """
+        check_output(self.config, path, format_)
         parts = await asyncio.to_thread(lambda: self._assembling(self.config.resolve()))
+        check_output_columns(self.config, parts.source.columns())
         async with await open_reader(self.config) as reader:
             return await self._export(reader, parts, path, format_, only)
 
@@ -389,7 +404,18 @@ class Pipeline:
         spent = await store.spent(name)
         left_behind = options.left_behind
         return _Begun(
-            store, parts, client, session, run, request, agreement.known, batch, options.limit, left_behind, spent
+            store,
+            parts,
+            client,
+            session,
+            run,
+            request,
+            agreement.known,
+            batch,
+            options.limit,
+            left_behind,
+            spent,
+            options.sample,
         )
 
     async def _work(self, begun: _Begun) -> Ending:
@@ -475,7 +501,7 @@ class Pipeline:
         helm = Helm(rate, worker.rest, self._follow, lambda: self._totals() | {"live": vitals.read()})
         steering = Steering(store, run, config.name, parts.target, helm)
         to = Destination(config.name, run.pass_, begun.request, begun.batch)
-        producer = Producer(store, parts.source, parts.keying, to, notice=worker.notice, left_behind=begun.left_behind)
+        producer = Producer(store, begun.source, parts.keying, to, notice=worker.notice, left_behind=begun.left_behind)
         return _Live(worker, producer, gate, rate, caller, settler, outlook, reserving, steering, vitals, budget)
 
     def _follow(self, settings: LiveSettings) -> None:
@@ -526,7 +552,7 @@ class Pipeline:
             enqueued=self.enqueued,
             tally=self.tally,
             counts=await store.counts(name),
-            strays=0 if self.reading else await store.strays(name, begun.run.pass_),
+            strays=0 if self.reading or begun.sample else await store.strays(name, begun.run.pass_),
             joined=begun.run.joined,
             output=output,
             rows=await self._export(store, begun.parts, output) if output else 0,

@@ -140,6 +140,7 @@ def test_every_key_arrives(write):
             "quoting": True,
             "encoding": "utf-16",
             "sql": "select 1",
+            "sheet": None,
             "on_bad": "skip",
             "dedupe": True,
             "store": None,
@@ -196,6 +197,10 @@ def test_every_key_arrives(write):
         "output": {
             "path": "/tmp/out.data",
             "format": "jsonl",
+            "table": None,
+            "keep": None,
+            "overwrite": False,
+            "flatten": False,
             "order": "input",
             "columns": {"x": "a.b", "column with spaces": "@"},
         },

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BeforeValidator, PlainSerializer
+from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 
 _SECONDS = {"ms": Decimal("0.001"), "s": Decimal(1), "m": Decimal(60), "h": Decimal(3600), "d": Decimal(86400)}
 _RATE_SECONDS = _SECONDS | {"min": Decimal(60), "hour": Decimal(3600), "day": Decimal(86400)}
@@ -212,20 +212,28 @@ def _plain(number: float) -> str:
     return text.removesuffix(".0")
 
 
-Duration = Annotated[float, BeforeValidator(parse_duration)]
+_TEXT_OR_NUMBER = WithJsonSchema({"type": ["string", "number"]})
+
+Duration = Annotated[float, BeforeValidator(parse_duration), _TEXT_OR_NUMBER]
 """Seconds, 0 or more."""
 
-RateLimits = Annotated[Rates, BeforeValidator(parse_rates), PlainSerializer(written_rates)]
+_RATES = {"type": ["string", "array"]}
+RateLimits = Annotated[Rates, BeforeValidator(parse_rates), PlainSerializer(written_rates), WithJsonSchema(_RATES)]
 """One ``Rate`` or several."""
 
-TokenRateLimits = Annotated[TokenLimits, BeforeValidator(parse_token_limits), PlainSerializer(TokenLimits.written)]
+TokenRateLimits = Annotated[
+    TokenLimits,
+    BeforeValidator(parse_token_limits),
+    PlainSerializer(TokenLimits.written),
+    WithJsonSchema({"type": ["string", "array", "object"]}),
+]
 """``TokenLimits``."""
 
-MaxFailures = Annotated[FailureLimit, BeforeValidator(parse_failure_limit), PlainSerializer(str)]
+MaxFailures = Annotated[FailureLimit, BeforeValidator(parse_failure_limit), PlainSerializer(str), _TEXT_OR_NUMBER]
 """A ``FailureLimit``."""
 
-Size = Annotated[int, BeforeValidator(parse_size)]
+Size = Annotated[int, BeforeValidator(parse_size), _TEXT_OR_NUMBER]
 """Bytes."""
 
-Share = Annotated[float, BeforeValidator(parse_share)]
+Share = Annotated[float, BeforeValidator(parse_share), _TEXT_OR_NUMBER]
 """A number from 0 to 1."""

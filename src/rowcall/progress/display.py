@@ -12,7 +12,7 @@ from rowcall.progress.block import block
 from rowcall.progress.following import Following, Speed
 from rowcall.progress.screen import Screen
 from rowcall.progress.text import clean, counted, short_time
-from rowcall.progress.view import View, plain_line, view_of
+from rowcall.progress.view import View, outage_word, plain_line, view_of
 
 if TYPE_CHECKING:  # verbs that only look need no wire
     from rowcall.pipeline import Pipeline
@@ -94,6 +94,7 @@ class Progress:
         return f"resting for {short_time(rest.seconds)}: {clean(rest.cause)}"
 
     async def _show(self, pipeline: Pipeline, limit: int | None) -> None:
+        self._speed.note(monotonic(), 0)
         while True:
             await asyncio.sleep(REDRAW if self._screen else self._plain_every)
             self._speed.note(monotonic(), pipeline.tally.done + pipeline.tally.failed)
@@ -128,7 +129,7 @@ def _blocked_text(place: str, seconds: float) -> str:
 def _said(event: Event) -> str:
     match event:
         case GateClosed():
-            return f"offline: {clean(event.cause)}; nothing lost, no attempts used"
+            return f"{outage_word(event.cause)}: {clean(event.cause)}; nothing lost, no attempts used"
         case GateOpened():
             return f"back after {short_time(event.after)}"
         case Stopping() if event.in_flight and event.reason not in _BY_SIGNAL:

@@ -29,6 +29,7 @@ from typing import Any, Protocol, Self
 from rowcall.job import Job, Status
 from rowcall.outcome import Action, Outcome, Settlement
 from rowcall.pace.buckets import Bucket, Cost
+from rowcall.store.history import History, Span
 
 Claim = tuple[int, int]
 """One claim of one job: its row and the epoch."""
@@ -398,6 +399,12 @@ class Reader(Protocol):
 
     async def live_runs(self, kind: str) -> list[RunRow]:
         """The runs of the kind whose session is alive, newest first."""
+
+    async def runs(self, kind: str) -> list[RunRow]:
+        """The runs of the kind, oldest first."""
+
+    async def history(self, kind: str, span: Span, quiet: float) -> History:
+        """How calls went in a span of time; stretches of ``quiet`` seconds without the end of one are named."""
 
     async def request_standing(self, kind: str, hash_: str) -> RequestStanding:
         """How a request stands to what is in the store."""

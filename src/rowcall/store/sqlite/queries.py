@@ -95,6 +95,7 @@ _RUNS = """
 """
 _LAST_RUN = _RUNS + " ORDER BY id DESC LIMIT 1"
 _OPEN_RUNS = _RUNS + " AND ended_at IS NULL ORDER BY id DESC"
+_ALL_RUNS = _RUNS + " ORDER BY id"
 _SESSION = "SELECT id, host FROM sessions WHERE id = ?"
 
 _REQUEST = "SELECT id FROM requests WHERE kind = ? AND hash = ?"
@@ -255,6 +256,11 @@ def live_runs(connection: sqlite3.Connection, kind: str, lives: Callable[[int], 
     """The runs of the kind whose session lives."""
     rows = connection.execute(_OPEN_RUNS, (kind,)).fetchall()
     return [run for run in (_run_row(row, lives) for row in rows) if run.alive]
+
+
+def runs(connection: sqlite3.Connection, kind: str, lives: Callable[[int], bool]) -> list[RunRow]:
+    """The runs of the kind, oldest first."""
+    return [_run_row(row, lives) for row in connection.execute(_ALL_RUNS, (kind,)).fetchall()]
 
 
 def _run_row(row: tuple[Any, ...], lives: Callable[[int], bool]) -> RunRow:
