@@ -40,6 +40,7 @@ from rowcall.sources.sampled import Sampled
 from rowcall.steering import Helm, Steering
 from rowcall.store.base import Counts, Enqueued, ErrorGroup, Reader, RequestStanding, Run, Selection, Store
 from rowcall.tally import Tally
+from rowcall.twins import Twins
 from rowcall.vitals import HeldUp, Vitals
 from rowcall.worker import Assignment, Worker
 from rowcall.writing import write_output
@@ -473,6 +474,8 @@ class Pipeline:
             emit=self._emit,
             loaded=lambda: worker.in_flight > 0,
             full=lambda full: worker.stop_full(full),
+            share=config.input.dedupe and begun.limit is None,
+            written=lambda group: worker.written(group),
         )
         reserving = Reserving(
             store,
@@ -501,6 +504,7 @@ class Pipeline:
             emit=self._emit,
             input_over=lambda: producer.over,
             budget=budget,
+            twins=Twins() if config.input.dedupe else None,
         )
         vitals = Vitals(self.tally, worker, gate, rate, outlook)
         helm = Helm(rate, worker.rest, self._follow, lambda: self._totals() | {"live": vitals.read()})

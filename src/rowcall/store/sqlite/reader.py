@@ -28,7 +28,7 @@ from rowcall.store.base import (
     Try,
 )
 from rowcall.store.history import History, Span
-from rowcall.store.sqlite import history, keeping, queries, withdrawing
+from rowcall.store.sqlite import history, keeping, queries, twins, withdrawing
 from rowcall.store.sqlite.faults import translated
 from rowcall.store.sqlite.file import connect_reading
 from rowcall.store.sqlite.line import Line
@@ -95,6 +95,10 @@ class SQLiteReader(Reader):
         record = await self._read(queries.payload, row)
         with translated(self.path):
             return None if record is None else values.loads(record)
+
+    async def donor(self, row: int) -> str | None:
+        """The key of the twin whose answer a job was given; None where it was called itself."""
+        return await self._read(twins.donor, row)
 
     async def tries(self, row: int) -> list[Try]:
         """A job's unsuccessful calls, oldest first."""

@@ -44,6 +44,7 @@ from rowcall.store.sqlite import (
     sessions,
     settling,
     steering,
+    twins,
     withdrawing,
 )
 from rowcall.store.sqlite.faults import translated
@@ -253,6 +254,14 @@ class SQLiteStore(SQLiteReader, Store):
             StoreError: an answer that is no JSON; nothing is written.
         """
         return await self._write(settling.settle, settling.ready(settlements))
+
+    async def answer_claimed(self, claimed: Sequence[Job]) -> list[Job]:
+        """Settle those claims that a twin's answer is there for; see the contract."""
+        return await self._write(twins.answer_claimed, claimed)
+
+    async def answer_pending(self, answered: Sequence[Job]) -> int:
+        """Give the answers of these jobs to their pending twins, 10,000 at most; returns to how many."""
+        return await self._write(twins.answer_pending, answered)
 
     async def hand_out(self, kind: str, keys: Sequence[str]) -> None:
         """Note that the calls of these jobs are made elsewhere, and what they ask now."""
