@@ -22,6 +22,7 @@ from rowcall.price import Prices, nano
 from rowcall.pricelist import Unlisted, listed
 from rowcall.producer import Keying
 from rowcall.providers import PRESETS, HttpProvider, make_provider
+from rowcall.providers.base import GroupProvider
 from rowcall.providers.endpoint import Endpoint
 from rowcall.providers.grouping import Grouping
 from rowcall.providers.http import statuses
@@ -134,7 +135,7 @@ def calls_of(config: Config, base_url: str | None = None) -> Calls:
     return handler_calls(config, function, base_url)
 
 
-def request_caller(config: Config, provider: HttpProvider) -> Callable[[Wire], Caller]:
+def request_caller(config: Config, provider: GroupProvider) -> Callable[[Wire], Caller]:
     """What makes requests of one record each, or of as many as ``[group]`` says.
 
     Raises:

@@ -11,9 +11,8 @@ import httpx
 from rowcall import values
 from rowcall.errors import ConfigError, Problem
 from rowcall.outcome import Outcome, Reply
-from rowcall.providers.base import Call
+from rowcall.providers.base import Call, GroupProvider
 from rowcall.providers.dialect import Group
-from rowcall.providers.http import HttpProvider
 from rowcall.templates import Tree, compile_tree
 
 
@@ -28,7 +27,7 @@ class Grouping:
         ConfigError: these requests cannot be put together; only its ``input`` may differ between records.
     """
 
-    def __init__(self, provider: HttpProvider, body: Any) -> None:
+    def __init__(self, provider: GroupProvider, body: Any) -> None:
         self.provider = provider
         self._group = _fit(provider, body)
 
@@ -54,7 +53,7 @@ class Grouping:
         return httpx.Request(single.method, single.url, headers=headers, content=values.dumps(body))
 
     def read(self, reply: Reply, count: int) -> Outcome:
-        """What the reply to such a request gives: see ``HttpProvider.read_group``."""
+        """What the reply to such a request gives: see ``GroupProvider``."""
         return self.provider.read_group(reply, self._group, count)
 
 
@@ -63,7 +62,7 @@ def group_key(keys: Sequence[str]) -> str:
     return hashlib.blake2b("\x00".join(keys).encode(), digest_size=16).hexdigest()
 
 
-def _fit(provider: HttpProvider, body: Any) -> Group:
+def _fit(provider: GroupProvider, body: Any) -> Group:
     if provider.group is None:
         remedy = 'path = "/embeddings" of the presets openai, openrouter, ollama, vllm and mock; or take [group] out'
         raise ConfigError(Problem("group.size", "these calls take one record each", remedy))

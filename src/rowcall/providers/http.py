@@ -130,10 +130,7 @@ class HttpProvider:
         return self._read(reply, self._answer)
 
     def read_group(self, reply: Reply, group: Group, count: int) -> Outcome:
-        """What the reply to a request for several records gives, as ``read``.
-
-        The value of a success is a tuple of their outcomes, in the order of the request; its usage is theirs together.
-        """
+        """What the reply to a request for several records gives, as ``read``; see ``GroupProvider``."""
         outcome = self._read(reply, partial(self._answers_of, group, count))
         if isinstance(outcome, Success) and not isinstance(outcome.value, tuple):
             return replace(outcome, value=(outcome,) * count)
