@@ -76,6 +76,13 @@ class Settled:
 
 
 @dataclass(frozen=True, slots=True)
+class Shared:
+    """So many records got the answer of another one that sends the same."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class GateClosed:
     """The API cannot be reached: calls wait, one probe at a time goes out, nothing is charged."""
 
@@ -144,6 +151,7 @@ Event = (
     | RequestEnded
     | CallEnded
     | Settled
+    | Shared
     | GateClosed
     | GateOpened
     | Resting

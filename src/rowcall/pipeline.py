@@ -40,6 +40,7 @@ from rowcall.sources.sampled import Sampled
 from rowcall.steering import Helm, Steering
 from rowcall.store.base import Counts, Enqueued, ErrorGroup, Reader, RequestStanding, Run, Selection, Store
 from rowcall.tally import Tally
+from rowcall.twins import Twins
 from rowcall.vitals import HeldUp, Vitals
 from rowcall.worker import Assignment, Worker
 from rowcall.writing import write_output
@@ -64,6 +65,7 @@ class Options:
         output: the export goes there instead of to the config's path.
         left_behind: pending records that are no longer in the input are worked on too.
         sample: only so many records of the input, the same ones each time; None: all.
+        now: a rest that an earlier run was asked for is not kept.
     """
 
     limit: int | None = None
@@ -74,6 +76,7 @@ class Options:
     output: Path | None = None
     left_behind: bool = False
     sample: int | None = None
+    now: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +276,11 @@ class Pipeline:
         return self._live.vitals.held_up if self._live else None
 
     @property
+    def paused(self) -> bool:
+        """A person wants no call to leave."""
+        return self._live is not None and self._live.outlook.paused
+
+    @property
     def first_alone(self) -> bool:
         """The first call of the run is out, and the others wait for what it gives."""
         gate = self._live.gate if self._live else None
@@ -402,6 +410,8 @@ class Pipeline:
         batch = options.batch or f"pass-{run.pass_}"
         spent = await store.spent(name)
         left_behind = options.left_behind
+        if options.now:
+            await store.end_rest(parts.target)
         return _Begun(
             store,
             parts,
@@ -464,6 +474,8 @@ class Pipeline:
             emit=self._emit,
             loaded=lambda: worker.in_flight > 0,
             full=lambda full: worker.stop_full(full),
+            share=config.input.dedupe and begun.limit is None,
+            written=lambda group: worker.written(group),
         )
         reserving = Reserving(
             store,
@@ -492,6 +504,7 @@ class Pipeline:
             emit=self._emit,
             input_over=lambda: producer.over,
             budget=budget,
+            twins=Twins() if config.input.dedupe else None,
         )
         vitals = Vitals(self.tally, worker, gate, rate, outlook)
         helm = Helm(rate, worker.rest, self._follow, lambda: self._totals() | {"live": vitals.read()})

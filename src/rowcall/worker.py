@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -22,6 +22,7 @@ from rowcall.pace.budget import Budget
 from rowcall.pace.rate import Rate
 from rowcall.settler import Settler
 from rowcall.store.base import Claim, Store
+from rowcall.twins import Twins
 
 AHEAD = 0.1
 """Seconds: what may leave within them is claimed now."""
@@ -76,6 +77,7 @@ class Worker:
         emit: told what happens.
         input_over: whether no more records will come.
         budget: how much may be spent; None: any amount.
+        twins: records that send the same wait for one call; None: each is called.
 
     Attributes:
         rest_cause: why the target was left alone last.
@@ -93,6 +95,7 @@ class Worker:
         emit: Listener,
         input_over: Callable[[], bool],
         budget: Budget | None = None,
+        twins: Twins | None = None,
     ) -> None:
         self._store = store
         self._executor = executor
@@ -103,6 +106,7 @@ class Worker:
         self._emit = emit
         self._input_over = input_over
         self._budget = budget
+        self._twins = twins
         self._quota = Quota(assignment.limit)
         self._failures = Failures(assignment.patience.max_failures)
         self._ready: deque[Job] = deque()
@@ -200,7 +204,7 @@ class Worker:
 
     def _demand(self, now: float) -> int:
         """How many jobs to claim now: what may leave within 100 ms, and a quarter of the slots ahead."""
-        if self._ending or now < self._dry_until:
+        if self._ending or now < self._dry_until or (self._twins and self._twins.crowded):
             return 0
         room = self._judge.gate.room(now)
         if room is not None:
@@ -218,7 +222,7 @@ class Worker:
         self._sure_at = began if jobs else self._sure_at
         for job in jobs:
             self._quota.begin(job)
-        self._ready.extend(jobs)
+        self._ready.extend(await self._to_call(jobs, self._twins) if self._twins else jobs)
         if self._held():
             self._give_back_ready()
         if len(jobs) < want:
@@ -239,6 +243,21 @@ class Worker:
         except Full as full:
             self.stop_full(full)
         return []
+
+    async def _to_call(self, claimed: list[Job], twins: Twins) -> list[Job]:
+        """Those of the claimed jobs that are to be called; the others wait for a twin, or have its answer."""
+        first = [job for job in claimed if not twins.join(job)]
+        try:
+            answered = await self._store.answer_claimed(first)
+        except (Busy, Full):  # so they are called
+            return first
+        done = [Settlement(job, Action.DONE) for job in answered]
+        for settlement in done:
+            self._account(settlement, monotonic())
+        self.written(done)
+        self._settler.give_on(answered)
+        rows = {job.row for job in answered}
+        return [job for job in first if job.row not in rows]
 
     async def _look_ahead(self) -> None:
         """Nothing more can be claimed now: find out when that changes."""
@@ -298,15 +317,31 @@ class Worker:
             self._rate.give_back()
             self._settler.put([put_back(job)])
             return
-        self._obey(await self._executor.execute(job, probe=probe, held=self._held))
+        ruling = await self._executor.execute(job, probe=probe, held=self._held)
+        if ruling.decision.action is Action.HOLD:
+            self._part(job)
+        self._obey(ruling)
         await self._settler.room()
+
+    def written(self, group: Iterable[Settlement]) -> None:
+        """What was decided about jobs stands in the store, so that their twins find it there."""
+        for settlement in group if self._twins else ():
+            self._part(settlement.job)
+
+    def _part(self, job: Job) -> None:
+        """Put back those that waited for the job: they get its answer, or are called themselves."""
+        if self._twins and (twins := self._twins.part(job)):
+            self._settler.put(map(put_back, twins))
+            self.notice()
 
     def _held(self) -> bool:
         """No call may leave, whatever the gate says."""
         return self._ending is not None or self._rate.resting_until > monotonic()
 
     def _ended(self, call: asyncio.Task[None]) -> None:
-        self._calls.pop(call, None)
+        job = self._calls.pop(call, None)
+        if job and call.cancelled():
+            self._part(job)
         if call is self._lone:
             self._lone = None
         if not self._calls:
@@ -407,7 +442,7 @@ class Worker:
             self._doubt()
             began = monotonic()
             try:
-                held = [*self._ready, *self._calls.values()]
+                held = [*self._ready, *self._calls.values(), *(self._twins.waiting if self._twins else ())]
                 cancelled = await self._store.beat(self._task.session, [(job.row, job.epoch) for job in held])
                 self._sure_at = began
                 self._drop_cancelled(set(cancelled))

@@ -65,6 +65,7 @@ quoting = true
 encoding = "utf-16"
 sql = "select 1"
 on_bad = "skip"
+dedupe = true
 [api]
 preset = "http"
 base_url = "http://127.0.0.1:8080/v1?api-version=2"
@@ -141,6 +142,7 @@ def test_every_key_arrives(write):
             "sql": "select 1",
             "sheet": None,
             "on_bad": "skip",
+            "dedupe": True,
             "store": None,
             "kind": None,
             "result": None,

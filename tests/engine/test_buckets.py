@@ -48,6 +48,13 @@ def test_no_window_holds_more_than_the_limit(count, per, gaps):
     assert fullest(left, per) <= count + max(1.0, count * 0.02) + 1e-6
 
 
+@pytest.mark.parametrize("count", [5, 60, 150, 500, 1500])
+def test_late_calls_before_punctual_ones(count):
+    """The worst course, full speed with places used as late as may be and then at once, keeps to the limit too."""
+    left = used([Bucket("requests", count, 60.0)], [(0.0, 1 + count // 10, 1.0), (0.0, count, 0.0)])
+    assert fullest(left, 60.0) <= count + max(1.0, count * 0.02)
+
+
 @settings(deadline=None, max_examples=60)
 @given(count=st.integers(1000, 200_000), per=UNITS, gaps=GAPS, costs=st.lists(st.floats(1, 3000), min_size=1))
 def test_no_window_holds_more_tokens_than_the_limit(count, per, gaps, costs):

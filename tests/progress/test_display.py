@@ -26,6 +26,7 @@ from rowcall.progress.text import clean, counted, rate_text, short_number, short
 from rowcall.progress.view import View, plain_line, view_of
 from rowcall.store.base import Enqueued
 from rowcall.tally import Tally
+from rowcall.vitals import HeldUp
 
 VIEW = View(
     total=10_000,
@@ -150,6 +151,8 @@ def test_a_dumb_terminal_gets_plain_lines(monkeypatch):
     """TERM=dumb and what is no terminal at all cannot be drawn on."""
     assert Screen(Terminal()).can_redraw
     assert not Screen(io.StringIO()).can_redraw
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert not Screen(io.StringIO()).can_redraw
     monkeypatch.setenv("TERM", "dumb")
     assert not Screen(Terminal()).can_redraw
 
@@ -185,10 +188,11 @@ def stand_in(**facts):
         "outage": None,
         "resting_for": 0.0,
         "first_alone": False,
-        "held_up": None,
         "limits": "500/min",
         "rate_wait": 0.0,
-        "config": SimpleNamespace(stop=SimpleNamespace(grace=30.0), pace=SimpleNamespace()),
+        "held_up": None,
+        "paused": False,
+        "config": SimpleNamespace(stop=SimpleNamespace(grace=30.0)),
     }
     return SimpleNamespace(**usual | facts)
 
@@ -207,7 +211,8 @@ def test_time_left_is_that_of_the_records_left():
     assert (view.total, view.done, view.failed, view.left) == (100, 40, 2, 29.0)
     assert view_of(stand_in(reading=True), Following(), 2.0).left is None
     assert view_of(stand_in(), Following(), 0.0).left is None
-    assert view_of(stand_in(resting_for=20.0), Following(), 2.0).left is None
+    assert view_of(stand_in(held_up=HeldUp("resting")), Following(), 2.0).left is None
+    assert view_of(stand_in(held_up=HeldUp("rate limit")), Following(), 2.0).left == 29.0
 
 
 def test_with_a_limit_the_limit_is_the_whole():
@@ -245,6 +250,7 @@ def test_cancelled_records_are_nothing_to_wait_for():
         ({"resting_for": 20.0}, "resting until "),
         ({"first_alone": True}, "the first call goes alone"),
         ({"rate_wait": 0.4}, "paced by the limit: 500/min"),
+        ({"paused": True, "held_up": HeldUp("paused")}, "paused by hand; rowcall set pause=false goes on"),
     ],
 )
 def test_what_holds_it_up(facts, said):
@@ -294,6 +300,18 @@ def test_speed_is_of_the_last_half_minute():
     for second in range(11, 90):
         speed.note(float(second), 50)
     assert speed.per_second == 0.0
+
+
+async def test_an_outage_or_a_pause_is_no_slowness(monkeypatch):
+    """The time in which nothing could be done is left out of the speed, so that time left is right soon after it."""
+    progress = Progress(Terminal())
+    clock = iter([0.0, 10.0, 500.0, 501.0])
+    monkeypatch.setattr("rowcall.progress.display.monotonic", lambda: next(clock))
+    pipeline = stand_in()
+    for done, held_up in ((0, None), (50, None), (50, HeldUp("offline")), (55, None)):
+        pipeline.tally.settled[Action.DONE], pipeline.held_up = done, held_up
+        progress._look(pipeline)
+    assert progress._speed.per_second == 5.0
 
 
 # A real run

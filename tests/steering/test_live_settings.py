@@ -50,7 +50,7 @@ async def test_pause_and_go_on(project, start):
     await asyncio.sleep(0.3)
     assert project.api.arrived == calls < 1500
     assert not any(task.done() for task in running)
-    assert project.statuses().get("running", 0) == 0
+    await until(lambda: "running" not in project.statuses())
     await project.set(pause=None)
     for task in running:
         assert (await task).ending.reason == "done"

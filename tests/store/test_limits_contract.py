@@ -66,6 +66,16 @@ async def test_a_rest_is_everybodys(two, ticks):
     assert (await second.orders("k", TARGET)).rest == 0.0
 
 
+async def test_a_rest_is_forgotten(two):
+    """Who says so ends the rest of that target, and of no other."""
+    first, second = two
+    for target in (TARGET, "https://other"):
+        await first.penalize(target, 9.0)
+    await second.end_rest(TARGET)
+    assert (await first.orders("k", TARGET)).rest == 0.0
+    assert (await first.orders("k", "https://other")).rest > 8.0
+
+
 @pytest.mark.parametrize("step", [-3600, 3600, -86_400, 86_400])
 async def test_the_time_of_day_moves_nothing(two, clock, step):
     """A clock that is set forward or back lets no rest end early or late, and no place come sooner."""

@@ -24,6 +24,7 @@ PROMISED = {
         "-n",
         "--limit",
         "--all",
+        "--now",
         "--batch",
         "--if-changed",
         "--retry-failed",

@@ -57,7 +57,11 @@ class _Verbs(click.Group):
             formatter.write_dl([(verb, line) for verb, (_, line) in VERBS.items()])
 
 
-@click.command(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(
+    cls=_Verbs,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Example: rowcall init --demo demo && cd demo && rowcall run; each verb has its own: rowcall run --help",
+)
 @click.version_option(__version__, prog_name="rowcall")
 def cli() -> None:
     """One API call for every record of a file, carried to its end.

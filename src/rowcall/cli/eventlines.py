@@ -136,6 +136,7 @@ class EventLines:
                 self._stream.write(line.encode())
             else:
                 self._stream.write(line)
+                self._stream.flush()
         except OSError:
             self.__exit__()
 

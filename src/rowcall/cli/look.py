@@ -13,6 +13,7 @@ from rowcall.cli.common import json_option, only_kind, print_json, store_options
 from rowcall.cli.hints import hint_for
 from rowcall.cli.why import Standing, held_up_text, why
 from rowcall.errors import RowcallError
+from rowcall.job import Status
 from rowcall.price import dollars, nano, usd
 from rowcall.progress import clean, latency_text, short_time
 from rowcall.store.base import JobRow, Reader, Try
@@ -160,6 +161,7 @@ async def _story(reader: Reader, job: JobRow) -> dict[str, Any]:
         "attempts": job.attempts,
         "payload": payload,
         "result": answer.value,
+        "answer_of": await reader.donor(job.row) if job.status is Status.DONE else None,
         "error": job.error,
         "reason": job.reason,
         "cost_usd": dollars(job.cost),
@@ -195,7 +197,8 @@ def _record_text(record: dict[str, Any], request: Shown | RowcallError) -> str:
     if record["cost_usd"] is not None:
         lines.append(f"cost of its last call: {usd(nano(record['cost_usd']))}")
     if record["status"] == "done":
-        lines.append(f"answer: {clean(_text(record['result']))}")
+        whose = f" (that of {clean(record['answer_of'])}, which sends the same)" if record["answer_of"] else ""
+        lines.append(f"answer{whose}: {clean(_text(record['result']))}")
     if record["status"] not in ("done", "failed"):
         lines.append(f"not done: {clean(record['why_not_done'])}")
     if record["reason"]:

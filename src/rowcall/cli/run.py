@@ -31,6 +31,7 @@ from rowcall.store.base import RequestStanding
 @click.option("-n", "--limit", type=click.IntRange(1), metavar="N", help="At most N records this time.")
 @click.option("--sample", type=click.IntRange(1), metavar="N", help="Only N records of the input, the same each time.")
 @click.option("--all", is_flag=True, help="Also pending records that are no longer in the input.")
+@click.option("--now", is_flag=True, help="Do not wait for what an earlier run was asked to; the key is another one.")
 @click.option("--batch", metavar="NAME", help="Label for the records that come in with this run.")
 @click.option(
     "--if-changed",
@@ -140,6 +141,7 @@ def _options(flags: dict[str, Any], progress: Progress) -> Options:
         output=flags["output"],
         left_behind=flags["all"],
         sample=flags["sample"],
+        now=flags["now"],
     )
 
 

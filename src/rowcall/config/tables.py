@@ -128,6 +128,7 @@ class InputTable(Table):
     sql: Text | None = None
     sheet: Text | None = None
     on_bad: Policy = "stop"
+    dedupe: bool = False
     store: Text | None = None
     kind: Text | None = None
     result: Text | None = None

@@ -217,7 +217,8 @@ _TEXT_OR_NUMBER = WithJsonSchema({"type": ["string", "number"]})
 Duration = Annotated[float, BeforeValidator(parse_duration), _TEXT_OR_NUMBER]
 """Seconds, 0 or more."""
 
-_RATES = {"type": ["string", "array"]}
+_RATES: dict[str, Any] = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+
 RateLimits = Annotated[Rates, BeforeValidator(parse_rates), PlainSerializer(written_rates), WithJsonSchema(_RATES)]
 """One ``Rate`` or several."""
 
@@ -225,7 +226,7 @@ TokenRateLimits = Annotated[
     TokenLimits,
     BeforeValidator(parse_token_limits),
     PlainSerializer(TokenLimits.written),
-    WithJsonSchema({"type": ["string", "array", "object"]}),
+    WithJsonSchema({"anyOf": [*_RATES["anyOf"], {"type": "object", "additionalProperties": _RATES}]}),
 ]
 """``TokenLimits``."""
 

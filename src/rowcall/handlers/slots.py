@@ -11,16 +11,19 @@ class Slots:
 
     Args:
         count: how many.
+
+    Attributes:
+        taken: how many are in use.
     """
 
     def __init__(self, count: int) -> None:
         self._count = count
-        self._taken = 0
+        self.taken = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def __aenter__(self) -> None:
-        if self._taken < self._count and not self._waiting:
-            self._taken += 1
+        if self.taken < self._count and not self._waiting:
+            self.taken += 1
             return
         mine = asyncio.get_running_loop().create_future()
         self._waiting.append(mine)
@@ -40,12 +43,12 @@ class Slots:
         self._hand_out()
 
     def _give(self) -> None:
-        self._taken -= 1
+        self.taken -= 1
         self._hand_out()
 
     def _hand_out(self) -> None:
-        while self._waiting and self._taken < self._count:
+        while self._waiting and self.taken < self._count:
             first = self._waiting.popleft()
             if not first.done():
-                self._taken += 1
+                self.taken += 1
                 first.set_result(None)

@@ -17,6 +17,7 @@ from rowcall.events import Listener
 from rowcall.exports import is_table, open_export
 from rowcall.handlers import Function, check_signature
 from rowcall.job import Record, Status
+from rowcall.library.showing import Shown
 from rowcall.library.staging import Records, Spool, Staged
 from rowcall.parts import Parts, fit_together, handler_calls, key_column, make_columns, open_reader
 from rowcall.pipeline import Assembling, IfChanged, Options, Pipeline, Report
@@ -56,11 +57,13 @@ class BatchJob:
     Args:
         config: what to do.
         emit: told what happens in a run.
+        display: whether runs are shown while they work; None: in a notebook.
     """
 
-    def __init__(self, config: Config, emit: Listener | None = None) -> None:
+    def __init__(self, config: Config, emit: Listener | None = None, *, display: bool | None = None) -> None:
         self._config = config
         self._emit = emit
+        self._display = display
         self._folder: TemporaryDirectory[str] | None = None
         self._staged = Staged()
         self._key: str | None = None
@@ -145,9 +148,13 @@ class BatchJob:
             left_behind=not self._staged,
         )
         self._begun = True
-        self._pipeline = Pipeline(self._config_for(function), emit=self._emit, assembling=self._assembling(function))
+        shown = Shown.here(self._display, self._emit)
+        self._pipeline = Pipeline(self._config_for(function), emit=shown.hear, assembling=self._assembling(function))
         try:
-            return await self._pipeline.run(options)
+            async with shown.during(self._pipeline, limit):
+                report = await self._pipeline.run(options)
+            shown.ended(report)
+            return report
         finally:
             self._pipeline = None
 

@@ -97,8 +97,14 @@ class Progress:
         self._speed.note(monotonic(), 0)
         while True:
             await asyncio.sleep(REDRAW if self._screen else self._plain_every)
-            self._speed.note(monotonic(), pipeline.tally.done + pipeline.tally.failed)
+            self._look(pipeline)
             self._draw(view_of(pipeline, self._following, self._speed.per_second, limit))
+
+    def _look(self, pipeline: Pipeline) -> None:
+        held_up = pipeline.held_up
+        if held_up and held_up.by in ("offline", "paused"):
+            self._speed.restart()
+        self._speed.note(monotonic(), pipeline.tally.done + pipeline.tally.failed)
 
     def _draw(self, view: View) -> None:
         if self._screen:

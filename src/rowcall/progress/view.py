@@ -108,7 +108,8 @@ def view_of(pipeline: Pipeline, following: Following, speed: float, limit: int |
 
 def _foreseeable(pipeline: Pipeline, limit: int | None) -> bool:
     """Whether the speed so far says when the end comes."""
-    return not pipeline.outage and not pipeline.resting_for and _countable(pipeline, limit)
+    held_up = pipeline.held_up
+    return (held_up is None or held_up.by == "rate limit") and _countable(pipeline, limit)
 
 
 def _countable(pipeline: Pipeline, limit: int | None) -> bool:
@@ -141,7 +142,7 @@ def _held_up(pipeline: Pipeline, following: Following) -> Iterator[str]:
     if outage := pipeline.outage:
         age, probe = short_time(monotonic() - outage.since), _probe(outage.probe_at)
         yield f"{outage_word(outage.cause.message)} for {age}, {probe}; nothing lost: {clean(outage.cause.message)}"
-    if (held_up := pipeline.held_up) and held_up.by == "paused":
+    if pipeline.paused:
         yield "paused by hand; rowcall set pause=false goes on"
         return
     if resting := pipeline.resting_for:

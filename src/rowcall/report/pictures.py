@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import accumulate
 
-from rowcall.config import parse_rate
+from rowcall.config.units import parse_rates
 from rowcall.price import usd
 from rowcall.progress.text import clean, latency_text, short_number, short_time
 from rowcall.report.gathering import Facts, moment
@@ -84,13 +84,13 @@ def _failures(slices: Sequence[Slice], axis: Axis) -> list[Bars]:
 
 
 def _limit(facts: Facts) -> list[Mark]:
-    """[pace] requests of the last run shown, where it is one rate."""
+    """[pace] requests of the last run shown; of several rates the slowest, which is the one that is met in the end."""
     asked = (facts.runs[-1].settings.get("pace") or {}).get("requests")
     try:
-        rate = parse_rate(asked)
+        slowest = min(parse_rates(asked), key=lambda rate: rate.count / rate.per)
     except ValueError:
         return []
-    return [Mark(rate.count / rate.per, f"[pace] requests = {clean(str(asked))}")]
+    return [Mark(slowest.count / slowest.per, f"[pace] requests = {slowest}")]
 
 
 def _starts(facts: Facts, axis: Axis) -> list[Mark]:

@@ -376,6 +376,9 @@ class Reader(Protocol):
     async def payload(self, row: int) -> dict[str, Any] | None:
         """The record of a job; None where it was pruned."""
 
+    async def donor(self, row: int) -> str | None:
+        """The key of the twin whose answer a job was given; None where it was called itself."""
+
     async def tries(self, row: int) -> list[Try]:
         """A job's unsuccessful calls, oldest first."""
 
@@ -490,6 +493,19 @@ class Store(Reader, Protocol):
     async def settle(self, settlements: Sequence[Settlement]) -> list[Settlement]:
         """Write decisions in one transaction; returns those that came too late (the fence)."""
 
+    async def answer_claimed(self, claimed: Sequence[Job]) -> list[Job]:
+        """Settle those claims that a twin's answer is there for; returns their jobs.
+
+        Twins are jobs of one kind with the same request (or one it adopted) and input. The answer is copied, without
+        tokens and cost, and no attempt is counted. One that was superseded for any twin is given to no other.
+        """
+
+    async def answer_pending(self, answered: Sequence[Job]) -> int:
+        """Give the answers of these jobs to their pending twins of the same pass or of none, 10,000 at most.
+
+        Returns to how many.
+        """
+
     async def hand_out(self, kind: str, keys: Sequence[str]) -> None:
         """Note that the calls of these jobs are made elsewhere, and what they ask now. At most 1,000 keys a call."""
 
@@ -546,6 +562,9 @@ class Store(Reader, Protocol):
 
     async def penalize(self, target: str, seconds: float) -> None:
         """Let a target rest, for all processes on the store; a shorter rest never ends a longer one."""
+
+    async def end_rest(self, target: str) -> None:
+        """Forget that a target rests; live runs that know of it already keep to it."""
 
     async def set(self, kind: str, values: Mapping[str, str | None], *, keep: bool) -> None:
         """Change settings of live runs; None takes one away.

@@ -22,6 +22,7 @@ _WRITE = """
     ON CONFLICT DO UPDATE SET debt = excluded.debt, at = excluded.at
 """
 
+_END_REST = "DELETE FROM limits WHERE target = ? AND what = ?"
 _BEGIN_ANEW = "UPDATE limits SET debt = debt - (at - :ticks), at = :ticks WHERE at > :ticks"
 
 Row = tuple[str, float]
@@ -53,6 +54,11 @@ def penalize(connection: sqlite3.Connection, ticks: float, target: str, seconds:
     """Let a target rest; a shorter rest never ends a longer one."""
     until = max(_rest_until(connection, target), ticks + seconds)
     connection.execute(_WRITE, {"target": target, "what": _REST, "per": 0.0, "debt": until, "at": ticks})
+
+
+def end_rest(connection: sqlite3.Connection, now: float, target: str) -> None:
+    """Forget that a target rests."""
+    connection.execute(_END_REST, (target, _REST))
 
 
 def resting(connection: sqlite3.Connection, ticks: float, target: str) -> float:

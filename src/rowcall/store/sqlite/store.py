@@ -44,6 +44,7 @@ from rowcall.store.sqlite import (
     sessions,
     settling,
     steering,
+    twins,
     withdrawing,
 )
 from rowcall.store.sqlite.faults import translated
@@ -254,6 +255,14 @@ class SQLiteStore(SQLiteReader, Store):
         """
         return await self._write(settling.settle, settling.ready(settlements))
 
+    async def answer_claimed(self, claimed: Sequence[Job]) -> list[Job]:
+        """Settle those claims that a twin's answer is there for; see the contract."""
+        return await self._write(twins.answer_claimed, claimed)
+
+    async def answer_pending(self, answered: Sequence[Job]) -> int:
+        """Give the answers of these jobs to their pending twins, 10,000 at most; returns to how many."""
+        return await self._write(twins.answer_pending, answered)
+
     async def hand_out(self, kind: str, keys: Sequence[str]) -> None:
         """Note that the calls of these jobs are made elsewhere, and what they ask now."""
         await self._write(arriving.hand_out, kind, keys)
@@ -300,6 +309,10 @@ class SQLiteStore(SQLiteReader, Store):
     async def penalize(self, target: str, seconds: float) -> None:
         """Let a target rest, for all processes on the store."""
         await self._patiently(self._lightly, self._by_ticks(limiting.penalize, target, seconds))
+
+    async def end_rest(self, target: str) -> None:
+        """Forget that a target rests."""
+        await self._write(limiting.end_rest, target)
 
     async def set(self, kind: str, values: Mapping[str, str | None], *, keep: bool) -> None:
         """Change settings of live runs; None takes one away."""
