@@ -16,13 +16,14 @@ from rowcall.client import Client, raise_descriptor_limit
 from rowcall.config import Config
 from rowcall.ending import Ending, Patience
 from rowcall.errors import Full, InputError, RequestChanged, RowcallError, SchemaMismatch, Unavailable
-from rowcall.events import Event, InputRead, Joined, Listener, StoreWaits
+from rowcall.events import Event, GateClosed, InputRead, Joined, Listener, StoreWaits
 from rowcall.executor import Executor
 from rowcall.exports import FormatName
 from rowcall.job import Status
 from rowcall.judge import Judge
 from rowcall.network import make_client
 from rowcall.outcome import Action
+from rowcall.pace.adaptive import Adaptive, Narrowed
 from rowcall.pace.budget import Budget
 from rowcall.pace.gate import ALONE_FOR, PROBE_WAITS, Closed, Gate
 from rowcall.pace.rate import Limit, Onlooker, Rate
@@ -163,6 +164,7 @@ class _Live:
     producer: Producer
     gate: Gate
     rate: Rate
+    adaptive: Adaptive
     caller: Caller
 
 
@@ -221,6 +223,11 @@ class Pipeline:
         return self._concurrency
 
     @property
+    def slots(self) -> int:
+        """Calls that may be in flight now: at most ``concurrency``, fewer where the API takes no more."""
+        return self._live.worker.slots if self._live else self._concurrency
+
+    @property
     def in_flight(self) -> int:
         """Calls under way."""
         return self._live.worker.in_flight if self._live else 0
@@ -245,6 +252,18 @@ class Pipeline:
         """The first call of the run is out, and the others wait for what it gives."""
         gate = self._live.gate if self._live else None
         return bool(gate and gate.sent and gate.closed is None and gate.room(monotonic()) == 0)
+
+    @property
+    def api_wait(self) -> float:
+        """Seconds until the API's limits, told by it or learned, let the next call leave."""
+        now = monotonic()
+        return max(0.0, self._live.adaptive.next_at(now) - now) if self._live else 0.0
+
+    @property
+    def spent_for(self) -> float:
+        """Seconds for which nothing is left of a limit that the API told of."""
+        now = monotonic()
+        return max(0.0, (self._live.adaptive.spent_until(now) or now) - now) if self._live else 0.0
 
     @property
     def rate_wait(self) -> float:
@@ -402,7 +421,8 @@ class Pipeline:
         policy = RetryPolicy(config.retry.attempts, backoff.first, backoff.max, config.response.retries)
         judge = Judge(gate, policy, request_known=begun.known)
         asked = config.pace.requests
-        rate = Rate(Limit(asked.count, asked.per) if asked else None)
+        adaptive = Adaptive(self._concurrency, learns=config.pace.adaptive)
+        rate = Narrowed(adaptive, Limit(asked.count, asked.per) if asked else None)
         settler = Settler(
             store,
             concurrency=self._concurrency,
@@ -411,7 +431,7 @@ class Pipeline:
             full=lambda full: worker.stop_full(full),
         )
         parts = begun.parts
-        wire = Wire(begun.client, rate, self._concurrency, parts.call_key, self._emit, parts.prices)
+        wire = Wire(begun.client, rate, self._concurrency, parts.call_key, self._emit, parts.prices, adaptive)
         caller = parts.make_caller(wire)
         most = config.stop.max_cost
         self._budget = Budget(nano(most), begun.spent, caller.guess) if most is not None else None
@@ -426,10 +446,11 @@ class Pipeline:
             emit=self._emit,
             input_over=lambda: producer.over,
             budget=self._budget,
+            most=None if caller.takes_places else lambda: adaptive.slots,
         )
         to = Destination(config.name, run.pass_, begun.request, begun.batch)
         producer = Producer(store, parts.source, parts.keying, to, notice=worker.notice, left_behind=begun.left_behind)
-        return _Live(worker, producer, gate, rate, caller)
+        return _Live(worker, producer, gate, rate, adaptive, caller)
 
     def _assignment(self, begun: _Begun) -> Assignment:
         stop = self.config.stop
@@ -482,6 +503,8 @@ class Pipeline:
 
     def _emit(self, event: Event) -> None:
         self.tally(event)
+        if isinstance(event, GateClosed) and self._live:
+            self._live.adaptive.outage()
         if self._budget:
             self._budget(event)
         if self._listener:

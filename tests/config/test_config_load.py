@@ -95,6 +95,7 @@ format = "jsonl"
 columns = { x = "a.b", "column with spaces" = "@" }
 [pace]
 concurrency = 1
+adaptive = false
 requests = "30/10s"
 [retry]
 attempts = 1
@@ -181,7 +182,7 @@ def test_every_key_arrives(write):
             "order": "input",
             "columns": {"x": "a.b", "column with spaces": "@"},
         },
-        "pace": {"concurrency": 1, "requests": "30/10s"},
+        "pace": {"concurrency": 1, "adaptive": False, "requests": "30/10s"},
         "retry": {"attempts": 1, "backoff": {"first": 0.05, "max": 300.0}},
         "price": {
             "from": "genai-prices",

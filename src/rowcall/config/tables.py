@@ -206,6 +206,7 @@ class PaceTable(Table):
     """``[pace]``: how fast."""
 
     concurrency: Natural = 32
+    adaptive: bool = True
     requests: RateLimit | None = None
 
 

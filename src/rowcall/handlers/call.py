@@ -12,9 +12,10 @@ from typing import Any, Generic, TypedDict, TypeVar, Unpack
 import httpx
 
 from rowcall import values
-from rowcall.calling import Departure, Wire, request_ended
+from rowcall.calling import Crossing, Departure, Wire, request_ended
 from rowcall.client import CallFailed
 from rowcall.handlers.replies import Offline, Response, StatusFailed, read, usage_of
+from rowcall.handlers.room import Room
 from rowcall.job import Job
 from rowcall.outcome import FailureClass, Reply, Usage
 from rowcall.providers.endpoint import Endpoint
@@ -31,12 +32,14 @@ class Shared:
         answers: statuses beyond 2xx that are answers.
         wire: client, pace and listener.
         slots: one for each request in flight.
+        room: for as many of them as the API takes at a time.
     """
 
     endpoint: Endpoint
     answers: frozenset[int]
     wire: Wire
     slots: asyncio.Semaphore
+    room: Room
 
 
 class How(TypedDict, total=False):
@@ -154,21 +157,40 @@ class Call(Verbs[Coroutine[Any, Any, Response]]):
         async with self._shared.slots:
             await self._wait_for_place()
             self._leave(request)
+            try:
+                with Crossing(self._shared.wire) as crossing:
+                    return await self._cross(request, crossing)
+            finally:
+                self._shared.room.wake()
+
+    async def _cross(self, request: httpx.Request, crossing: Crossing) -> Response:
+        try:
             reply = await self._reply(request)
+        except CallFailed as error:
+            crossing.end({}, error.failure)
+            raise
         self.last = reply
         self.usage += usage_of(reply, self._shared.wire.prices)
         try:
-            return read(request, reply, self._shared.answers)
+            response = read(request, reply, self._shared.answers)
         except StatusFailed as error:
+            crossing.end(reply.headers, error.failure)
             self._obey(error)
             raise
+        crossing.end(reply.headers, None)
+        return response
 
     async def _wait_for_place(self) -> None:
-        """Wait for a place of the rate, and for the end of a rest that the API asked for meanwhile."""
-        rate = self._shared.wire.rate
+        """Wait for a place of the rate, for the end of a rest that the API asked for meanwhile, and for room."""
+        rate, room = self._shared.wire.rate, self._shared.room
         leaves = rate.take(monotonic())
-        while (wait := max(leaves, rate.resting_until) - monotonic()) > 0:  # noqa: ASYNC110  a rest may grow meanwhile
-            await asyncio.sleep(wait)
+        while True:
+            if (wait := max(leaves, rate.resting_until) - monotonic()) > 0:
+                await asyncio.sleep(wait)
+            elif not room.is_free:
+                await room.more()
+            else:
+                return
 
     def _leave(self, request: httpx.Request) -> None:
         self.check()
