@@ -63,7 +63,6 @@ class Adaptive:
         self._sent += 1
         self._in_flight += 1
         self._slots.depart(self._in_flight)
-        self._learned.depart(now)
         return Passage(self._sent, self._in_flight)
 
     def drop(self) -> None:
@@ -114,6 +113,7 @@ class Adaptive:
 
     def take(self, leaves: float) -> None:
         """Take the place of a call that leaves then."""
+        self._learned.depart(self._sent + 1, leaves)
         self._last, self._gap = leaves, self._spacing(leaves).gap
 
     def give_back(self) -> None:

@@ -4,7 +4,7 @@
 - A call that is refused (429) or overloads the server (503, 529) is one too many: so is each further one of the same
   round trip, down to half of what was in flight. Only a call sent after a cut can begin the next one. So a cut goes
   at once to what the server did take, and 20 of 40 refused cost no more than one round trip.
-- After a cut the limit is held for 5 s, 10 s, then 20 s each time, and after that grows by 1, 2, 4, ... slots a
+- After a cut the limit is held for 2, 5, 10, then 20 s each time, and after that grows by 1, 2, 4, ... slots a
   second: one refusal in 20 s at the most once the limit is known, and 200 slots are back within 30 s.
 - A refusal after as many calls went well with full slots as there are slots says nothing about concurrency: it costs
   one slot for a second. Nor does one count while less than half of the slots are in use: then it is the rate.
@@ -19,7 +19,7 @@ GAIN = 2
 """Slots that come with a success in slow start."""
 STEP = 1.0
 """Seconds between two steps of growth."""
-HOLDS = (5.0, 10.0, 20.0)
+HOLDS = (2.0, 5.0, 10.0, 20.0)
 """Seconds without growth after a cut; the last one repeats."""
 
 

@@ -2,13 +2,15 @@
 
 When a call is refused (429), a window is used up or a bucket is empty, and so it was at the refusal before. So what
 was taken between the two, divided by the time between them, is what the server allows. From then on calls are
-spread at 98 % of it. That is held for 20 s (longer after long rests and at low rates, since a refusal must stay rare
-among the calls), then grows by 2 %, 4 %, 8 %, ... a second until the next refusal, or is lifted.
+spread at 98 % of it, though never at less than half the speed that they had. That is held for 20 s (longer after
+long rests and at low rates, since a refusal must stay rare among the calls), then grows by 2 %, 4 %, 8 %, ... a
+second until the next refusal, or is lifted.
 
 Not every refusal is about the rate:
 
 - where most calls that left after the refused one were taken, the next call is as likely to pass at any rate;
-- where the number of calls in flight explains it, and the rest is short, fewer at once are tried first, twice;
+- where the number of calls in flight explains it, and the rest is short, fewer at once are tried first;
+- where the estimates differ, it was chance: three in a row must agree, except where nothing else explains a refusal;
 - when four refusals in a row come before the end of their hold, going slower is of no use, and is given up.
 """
 
@@ -30,11 +32,13 @@ HOLD_CALLS = 60
 HOLD_RESTS = 4
 LONGEST_HOLD = 240.0
 SURE_AT = 10
-"""Calls taken that an interval must hold before the next one begins."""
-ALIKE = 1.3
-"""Times by which two estimates in a row may differ before the first one is believed."""
-EXPLAINED = 2
-"""Refusals in a row that are put down to the calls in flight."""
+"""Calls taken that an interval must hold, else it goes on at the next refusal."""
+ALIKE = 1.2
+"""Times by which an estimate may differ from the last one to confirm it."""
+ALIKE_AT = 2
+"""Confirmations until the first estimate is believed."""
+EXPLAINED = 1
+"""Refusals, soon after one another, that are put down to the calls in flight."""
 SHORT = 5.0
 """Seconds: an interval or a rest that is shorter may be about the calls in flight."""
 USELESS = 4
@@ -47,7 +51,8 @@ class Learned:
     """The rate learned from refusals; none until there are two.
 
     Attributes:
-        goes_alone: nothing was taken after the last rest, so one call at a time asks whether the next one was enough.
+        goes_alone: nothing was taken after the last rest, or after the first refusal of all, so one call at a time asks
+            whether the rest was long enough.
     """
 
     def __init__(self) -> None:
@@ -57,11 +62,15 @@ class Learned:
         self._refused = 0
         self._resting = self._barren = self.goes_alone = False
         self._seen = 0.0
+        self._speed = _Speed()
+        self._began = float("inf")
         self._grows_at = self._deaf_until = float("-inf")
-        self._early = self._explained = 0
+        self._alike = self._early = self._explained = 0
 
-    def depart(self, now: float) -> None:
-        """A call left: a rest, if there was one, is over."""
+    def depart(self, number: int, now: float) -> None:
+        """A call is to leave then: a rest, if there was one, is over."""
+        self._speed.depart(number, now)
+        self._began = min(self._began, now)
         if self._resting:
             self._resting = False
             self._learn(now)
@@ -74,9 +83,9 @@ class Learned:
 
     def refuse(self, number: int, sent: int, now: float, *, explained: bool) -> None:
         """A call was refused; ``sent`` is the number of the latest one, ``explained``: there were too many at once."""
-        self._refused += 1
+        self._refused += self._since is None or number > self._since.sent
         if number > self._latest.sent:
-            self._latest = _Refusal(number, sent, now, explained)
+            self._latest = _Refusal(number, sent, now, explained, self._speed.at(sent, now))
             self._resting = True
         else:
             self._latest.see(number, refused=True)
@@ -105,55 +114,83 @@ class Learned:
     def _learn(self, now: float) -> None:
         first, latest = self._since, self._latest
         taken = latest.sent - first.sent - self._refused if first else 0
-        if first and taken < 1:
+        if first is None:
+            self._learn_first(now)
+            self._begin()
+        elif taken < 1:
             self._barren = self.goes_alone = True
-            return
-        if first is None or self._is_about_else(first, taken, now):
+        elif self._is_about_else(first, now):
             self._begin()
-            return
-        before = self._grown(latest.at)
-        allowed = taken / (latest.at - first.at) * SHARE
-        self._rate = min(allowed, before or allowed)
-        if taken >= SURE_AT:
-            self._be_of_use(before is None or latest.at >= self._grows_at, now)
-        hold = max(HOLD, HOLD_CALLS / self._rate, HOLD_RESTS * (now - latest.at)) if self._rate else 0.0
-        self._grows_at = now + min(hold, LONGEST_HOLD)
-        if taken >= SURE_AT:
+        elif taken >= SURE_AT or (now - first.at > SHORT and self._is_about_rate(now)):
+            self._believe(taken / (latest.at - first.at), now)
             self._begin()
+
+    def _learn_first(self, now: float) -> None:
+        """A long rest ends a window, or the time in which one call may come: go by what was taken since the start."""
+        self.goes_alone = self._latest.is_total
+        if now - self._latest.at > SHORT and self._refused < self._latest.sent:
+            self._believe((self._latest.sent - self._refused) / (now - self._began), now)
 
     def _begin(self) -> None:
         """The next interval starts with the latest refusal."""
         self._since, self._refused, self._barren = self._latest, 0, False
 
-    def _be_of_use(self, in_time: bool, now: float) -> None:
-        """Give up where going slower is of no use: refusals come before the end of their hold."""
-        self._early = 0 if in_time else self._early + 1
+    def _believe(self, allowed: float, now: float) -> None:
+        """Go by an estimate; by the first one only once others confirm it."""
+        latest, before = self._latest, self._grown(self._latest.at)
+        self._alike = self._alike + 1 if self._seen / ALIKE < allowed < self._seen * ALIKE else 0
+        self._seen = allowed
+        if before is None and not self._is_about_rate(now) and self._alike < ALIKE_AT:
+            return
+        self._early = 0 if before is None or latest.at >= self._grows_at else self._early + 1
         if self._early >= USELESS:
             self._rate, self._early, self._deaf_until = None, 0, now + DEAF_FOR
+            return
+        allowed *= SHARE
+        self._rate = min(max(allowed, latest.speed / 2), before) if before else allowed
+        hold = max(HOLD, HOLD_CALLS / self._rate, HOLD_RESTS * (now - latest.at))
+        self._grows_at = now + min(hold, LONGEST_HOLD)
 
-    def _is_about_else(self, first: _Refusal, taken: int, now: float) -> bool:
-        """Whether the latest refusal says nothing about the rate, or not enough yet."""
+    def _is_about_rate(self, now: float) -> bool:
+        """Whether the latest refusal can be about nothing else: a long rest, or nothing taken after a short one."""
+        return self._barren or now - self._latest.at > SHORT
+
+    def _is_about_else(self, first: _Refusal, now: float) -> bool:
+        """Whether the latest refusal says nothing about the rate."""
         latest = self._latest
         if now < self._deaf_until or (self._rate is None and latest.is_isolated):
             return True
-        if self._barren or now - latest.at > SHORT:
-            return False
         if latest.at - first.at > SHORT:
             self._explained = 0
-        if latest.explained and self._explained < EXPLAINED:
-            self._explained += 1
-            return True
-        seen, self._seen = self._seen, taken / (latest.at - first.at)
-        return self._rate is None and not seen / ALIKE < self._seen < seen * ALIKE
+        if self._is_about_rate(now) or not latest.explained or self._explained >= EXPLAINED:
+            return False
+        self._explained += 1
+        return True
+
+
+class _Speed:
+    """Calls that left in a second, by the last one to two seconds."""
+
+    def __init__(self) -> None:
+        self._before = self._mark = (0, float("-inf"))
+
+    def depart(self, number: int, now: float) -> None:
+        if now > self._mark[1] + STEP:
+            self._before, self._mark = self._mark, (number, now)
+
+    def at(self, sent: int, now: float) -> float:
+        number, since = self._before
+        return (sent - number) / max(now - since, STEP)
 
 
 class _Refusal:
     """The first refusal of a round trip, and how the calls fared that left between it and its answer."""
 
-    def __init__(self, number: int, sent: int, at: float, explained: bool = False) -> None:
+    def __init__(self, number: int, sent: int, at: float, explained: bool = False, speed: float = 0.0) -> None:
         self.sent = sent
         self.at = at
         self.explained = explained
+        self.speed = speed
         self._number = number
         self._taken = self._refused = 0
 
@@ -161,6 +198,11 @@ class _Refusal:
         if self._number < number <= self.sent:
             self._refused += refused
             self._taken += not refused
+
+    @property
+    def is_total(self) -> bool:
+        """None of them was taken."""
+        return self._refused > 0 and not self._taken
 
     @property
     def is_isolated(self) -> bool:
