@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from time import time
 
 import tenacity
@@ -34,6 +34,9 @@ LONGEST_WAIT = 30 * 86_400.0
 """Seconds; a server that asks for more is taken to mean this."""
 
 
+_SAME_AGAIN = frozenset({"truncated", "filtered"})
+
+
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     """How often and how long.
@@ -42,7 +45,8 @@ class RetryPolicy:
         attempts: charged calls per record, 3.
         first: seconds before the second attempt, 1; doubled with every further one.
         longest: seconds that a backoff is never above, 60 (a server's Retry-After may be).
-        answers: more tries for an answer that breaks the acceptance contract, 1.
+        answers: more tries for an answer that breaks the acceptance contract, by reason; 1 for any other, but
+            0 for ``truncated`` and ``filtered``, which the same request would meet again.
         releases: uncharged releases of one record, while later calls succeeded, before it is failed, 10.
         rests: the same for pace, 100; so often a handler may put a record off, too.
         jitter: draws from [0, 1); a wait grows by up to a quarter with it, and never shrinks.
@@ -51,7 +55,7 @@ class RetryPolicy:
     attempts: int = 3
     first: float = 1.0
     longest: float = 60.0
-    answers: int = 1
+    answers: Mapping[str, int] = field(default_factory=dict)
     releases: int = 10
     rests: int = 100
     jitter: Callable[[], float] = random.random
@@ -61,6 +65,11 @@ class RetryPolicy:
         exponential = tenacity.wait_exponential(multiplier=self.first, max=self.longest)
         wait = max(exponential(_state(number)), at_least or 0.0)
         return wait + self.jitter() * min(wait, self.longest) / 4
+
+    def answer_used_up(self, reason: str, rejected: Sequence[str]) -> bool:
+        """Whether answers were rejected for this reason so often that no more are asked for."""
+        budget = self.answers.get(reason, 0 if reason in _SAME_AGAIN else 1)
+        return rejected.count(reason) >= budget
 
     def used_up(self, attempts: int) -> bool:
         """Whether so many charged attempts are all there are."""
@@ -165,7 +174,8 @@ def _answer(failure: Failure, job: Job, standing: Standing, policy: RetryPolicy)
         return Decision(Action.RELEASE)
     if _early(standing):
         return Decision(Action.HOLD)
-    if not failure.retry or job.rejected >= policy.answers or policy.used_up(job.attempts + 1):
+    enough = policy.answer_used_up(failure.reason, job.rejected) or policy.used_up(job.attempts + 1)
+    if enough or not failure.retry:
         return Decision(Action.FAIL)
     return Decision(Action.RETRY, wait=policy.wait(1))
 

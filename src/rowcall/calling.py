@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from time import monotonic
@@ -17,6 +18,7 @@ from rowcall.pace.gate import Gate
 from rowcall.pace.rate import Rate
 from rowcall.price import Prices, guess, priced
 from rowcall.providers.base import Call, Provider, Request
+from rowcall.reserving import UNLIMITED, Places
 
 
 class Departure:
@@ -26,14 +28,18 @@ class Departure:
         gate: the gate of the run.
         fresh: it goes over a new connection.
         probe: it asks whether the API is back.
+        held: whether no call may leave now, for a reason that the gate does not know: a rest, a pause, the end.
 
     Attributes:
         number: its number; None until a request has left.
     """
 
-    def __init__(self, gate: Gate, *, fresh: bool = False, probe: bool = False) -> None:
+    def __init__(
+        self, gate: Gate, *, fresh: bool = False, probe: bool = False, held: Callable[[], bool] = lambda: False
+    ) -> None:
         self._gate = gate
         self._probe = probe
+        self._held = held
         self.fresh = fresh
         self.number: int | None = None
 
@@ -41,6 +47,11 @@ class Departure:
     def barred(self) -> bool:
         """The gate has closed meanwhile, and this call is not the one that may pass."""
         return self._gate.closed is not None and not self._probe
+
+    @property
+    def held(self) -> bool:
+        """The call may not leave now, for whatever reason."""
+        return self.barred or self._held()
 
     def leave(self) -> None:
         """A request leaves; the first one is what counts."""
@@ -62,11 +73,12 @@ class Wire:
 
     Attributes:
         client: sends; one call of ``exchange`` is one HTTP request.
-        rate: gives the places at which requests may leave.
+        rate: gives the places at which requests may leave, as far as this process alone is concerned.
         concurrency: most requests in flight.
         call_key: the key of a job's call, stable over tries, restarts and processes.
         emit: told of every request that ended.
         prices: what a call costs; None where that is not known.
+        places: gives the places that processes share.
         adaptive: told of every request, and what its reply says of the server's limits.
     """
 
@@ -76,6 +88,7 @@ class Wire:
     call_key: Callable[[Job], str]
     emit: Listener
     prices: Prices | None = None
+    places: Places = UNLIMITED
     adaptive: Adaptive = field(default_factory=lambda: Adaptive(ANY, learns=False))
 
 
@@ -111,8 +124,14 @@ class Caller(Protocol):
 
     takes_places: bool
 
-    async def call(self, job: Job, departure: Departure) -> Outcome:
-        """Make a job's call; whatever goes wrong is an outcome. ``departure.leave`` is said when a request leaves."""
+    async def call(self, job: Job, departure: Departure) -> Outcome | None:
+        """Make a job's call; whatever goes wrong is an outcome. ``departure.leave`` is said when a request leaves.
+
+        None: it could not leave now, and the job is to be put back as if it had never been claimed.
+        """
+
+    def resize(self, concurrency: int) -> None:
+        """Let so many requests be in flight from now on; the worker sees to it where a call is one request."""
 
     def guess(self, job: Job) -> int:
         """Roughly what a job's call will cost, in nano-dollars; 0 where nothing is known."""
@@ -130,11 +149,14 @@ class RequestCaller:
         self._provider = provider
         self._wire = wire
 
-    async def call(self, job: Job, departure: Departure) -> Outcome:
-        """Build, send, read."""
-        built = self._build(job)
+    async def call(self, job: Job, departure: Departure) -> Outcome | None:
+        """Build, wait for a place, send, read."""
+        built = await self._built(job)
         if isinstance(built, Failure):
             return built
+        estimate = self._wire.places.estimate(lambda: built.content)
+        if not await self._wire.places.place(estimate) or departure.held:
+            return None
         departure.leave()
         with Crossing(self._wire) as crossing:
             reply = await self._send(built, fresh=departure.fresh)
@@ -142,11 +164,15 @@ class RequestCaller:
             outcome = reply if isinstance(reply, Failure) else priced(self._provider.read(reply), self._wire.prices)
             headers = reply.headers if isinstance(reply, Reply) else {}
             crossing.end(headers, outcome if isinstance(outcome, Failure) else None)
+        self._wire.places.correct(estimate, outcome.usage)
         return outcome
+
+    def resize(self, concurrency: int) -> None:
+        """Nothing to change."""
 
     def guess(self, job: Job) -> int:
         """By the characters of its request, and the tokens that it allows for the answer."""
-        built, prices = self._build(job), self._wire.prices
+        built, prices = self._build(job, bare=True), self._wire.prices
         if prices is None or isinstance(built, Failure):
             return 0
         return prices.cost(guess(built.content), calls=1)
@@ -154,11 +180,16 @@ class RequestCaller:
     def close(self) -> None:
         """Nothing to let go."""
 
-    def _build(self, job: Job) -> Request | Failure:
+    async def _built(self, job: Job) -> Request | Failure:
+        """The request; where files are attached they are read in a thread."""
+        return self._build(job) if self._provider.files is None else await asyncio.to_thread(self._build, job)
+
+    def _build(self, job: Job, *, bare: bool = False) -> Request | Failure:
+        call = Call(self._wire.call_key(job), longer="truncated" in job.rejected, bare=bare)
         try:
-            return self._provider.build(job.data, Call(self._wire.call_key(job)))
+            return self._provider.build(job.data, call)
         except TemplateError as error:
-            return Failure(FailureClass.RECORD, "template_error", error.message)
+            return Failure(FailureClass.RECORD, error.reason, error.message)
 
     async def _send(self, request: Request, *, fresh: bool) -> Reply | Failure:
         try:

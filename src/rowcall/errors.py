@@ -6,6 +6,7 @@
     |   '-- DuplicateKey            two records of one pass share a key and differ
     |-- OutputError                 an export, or another file for people, cannot be written
     |-- TemplateError               a template cannot be compiled, or not rendered for this record
+    |   '-- AttachmentError         a file that a record names cannot be sent along
     |-- RequestChanged              the request is not the one the done records were made with
     |-- RunStopped                  a run that a program waits for ended before all records did
     '-- StoreError
@@ -90,7 +91,15 @@ class OutputError(RowcallError):
 
 
 class TemplateError(RowcallError):
-    """A template cannot be compiled, or cannot be rendered for this record."""
+    """A template cannot be compiled, or cannot be rendered for this record; ``reason`` is that of the failure."""
+
+    reason = "template_error"
+
+
+class AttachmentError(TemplateError):
+    """A file that a record names is missing, too large, or cannot be read."""
+
+    reason = "attachment"
 
 
 class RequestChanged(RowcallError):

@@ -137,6 +137,13 @@ class StoreWaits:
     message: str
 
 
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """What a person set holds from now on: ``concurrency=5, pause=true``; empty: all is as the config says again."""
+
+    settings: str
+
+
 Event = (
     InputRead
     | CallBegan
@@ -153,5 +160,6 @@ Event = (
     | LateOutcome
     | LoopBlocked
     | StoreWaits
+    | Followed
 )
 Listener = Callable[[Event], None]

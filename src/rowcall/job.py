@@ -36,7 +36,7 @@ class Job:
         epoch: the number of this claim, only ever going up.
         attempts: calls charged to the record so far.
         crashes: processes that died while they had it, since the last settle.
-        rejected: answers among ``attempts`` that broke the acceptance contract.
+        rejected: the reasons of the answers among ``attempts`` that broke the acceptance contract.
         fresh: it was never called nor put back with a delay.
         request: the store's number of the request it was enqueued under.
         input_hash: the hash of the values that its request uses.
@@ -48,7 +48,7 @@ class Job:
     epoch: int
     attempts: int
     crashes: int
-    rejected: int
+    rejected: tuple[str, ...]
     fresh: bool
     request: int
     input_hash: str

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
+from typing import Any
 
 from rowcall import values
 from rowcall.errors import Busy, InputError
 from rowcall.job import Record
 from rowcall.sources.base import Source
 from rowcall.store.base import Enqueued, Entry, Store
-from rowcall.templates import Key, input_hash
+from rowcall.templates import FilePrints, Key, input_hash
 from rowcall.threads import Threads
 
 FIRST_GROUP = 100
@@ -24,10 +25,11 @@ GROUP = 1000
 
 @dataclass(frozen=True, slots=True)
 class Keying:
-    """How a record is known: its key, and the columns that its request uses (None: all of them)."""
+    """How a record is known: its key, the columns that its request uses (None: all of them), the files it attaches."""
 
     key: Key
     columns: frozenset[str] | None
+    files: FilePrints | None = None
 
     def entry(self, record: Record) -> Entry:
         """The record as the store takes it.
@@ -37,13 +39,16 @@ class Keying:
         """
         try:
             payload = values.dumps(record.data).decode()
-            return Entry(self.key.of(record), input_hash(record.data, self.columns), payload, record.where)
+            return Entry(self.key.of(record), self._hash(record.data), payload, record.where)
         except (ValueError, TypeError) as error:
             raise InputError(record.where, str(error)) from None
 
     def known(self, key: str, payload: str) -> Entry:
         """A record that the store has, as it takes it again."""
-        return Entry(key, input_hash(values.loads(payload), self.columns), payload, "the store")
+        return Entry(key, self._hash(values.loads(payload)), payload, "the store")
+
+    def _hash(self, data: Mapping[str, Any]) -> str:
+        return input_hash(data, self.columns, self.files)
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,10 @@ class Settler:
         """Settlements that a crash would lose now."""
         return len(self._filling) + len(self._writing)
 
+    def resize(self, concurrency: int) -> None:
+        """So many calls may be in flight from now on."""
+        self._concurrency = concurrency
+
     def put(self, settlements: Iterable[Settlement]) -> None:
         """Take settlements over."""
         self._filling.extend(settlements)

@@ -33,6 +33,9 @@ Names = dict[str, Any]
 
 Render = Callable[[Names], Any]
 
+FilePrints = Callable[[Mapping[str, Any]], list[Any]]
+"""What the files that are attached for a record are known by: path, size and time of change. Blocks."""
+
 _LITERAL_BRACES = "Braces that are meant as text stand between {% raw %} and {% endraw %}."
 
 
@@ -127,10 +130,16 @@ def union(trees: Iterable[Tree]) -> frozenset[str] | None:
     return used
 
 
-def input_hash(data: Mapping[str, Any], columns: frozenset[str] | None) -> str:
-    """32 hex digits over the values of the used columns; a missing column is another than a null one."""
+def input_hash(data: Mapping[str, Any], columns: frozenset[str] | None, files: FilePrints | None = None) -> str:
+    """32 hex digits over the values of the used columns; a missing column is another than a null one.
+
+    Args:
+        data: the record.
+        columns: those that are used; None: all of them.
+        files: what the record's attached files are known by; None where none are attached.
+    """
     used = dict(data) if columns is None else {name: data[name] for name in columns if name in data}
-    return _digest(used)
+    return _digest(used if files is None else [used, files(data)])
 
 
 def request_hash(fingerprint: Any) -> str:

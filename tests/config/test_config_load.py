@@ -83,12 +83,15 @@ path = "/items/{{ row.a }}"
 params = { lang = ["de", { env = "LANG" }], n = 1 }
 headers = { Idempotency-Key = "{{ call.key }}", Authorization = "Bearer {{ row.b }}" }
 body = [1, 2.5, { file = "x.md" }]
+max_attachment = "1.5 MB"
 [response]
 extract = "a[0].b"
 parse = "text"
 schema = { type = "object" }
 answer = [404, "4XX"]
-retries = 0
+assert = ["a == 'b'"]
+retry = { schema = 3, filtered = 1 }
+on_truncated = { max_tokens = 7 }
 [output]
 path = "/tmp/out.data"
 format = "jsonl"
@@ -96,10 +99,12 @@ columns = { x = "a.b", "column with spaces" = "@" }
 [pace]
 concurrency = 1
 adaptive = false
-requests = "30/10s"
+requests = ["30/10s", "9000/day"]
+tokens = { input = "1000/s" }
 [retry]
 attempts = 1
 backoff = { first = "50ms", max = "5m" }
+max_wait = "15m"
 [price]
 from = "genai-prices"
 model = "m"
@@ -135,6 +140,7 @@ def test_every_key_arrives(write):
             "quoting": True,
             "encoding": "utf-16",
             "sql": "select 1",
+            "sheet": None,
             "on_bad": "skip",
             "store": None,
             "kind": None,
@@ -167,6 +173,7 @@ def test_every_key_arrives(write):
             "params": {"lang": ["de", {"env": "LANG"}], "n": 1},
             "headers": {"Idempotency-Key": "{{ call.key }}", "Authorization": "Bearer {{ row.b }}"},
             "body": [1, 2.5, {"file": "x.md"}],
+            "max_attachment": 1_500_000,
         },
         "handler": None,
         "response": {
@@ -174,16 +181,35 @@ def test_every_key_arrives(write):
             "parse": "text",
             "schema": {"type": "object"},
             "answer": ["404", "4xx"],
-            "retries": 0,
+            "assert": ["a == 'b'"],
+            "retry": {
+                "empty": 1,
+                "not_json": 1,
+                "schema": 3,
+                "assertion": 1,
+                "extract_failed": 1,
+                "error_reply": 1,
+                "filtered": 1,
+            },
+            "on_truncated": {"max_tokens": 7},
         },
         "output": {
             "path": "/tmp/out.data",
             "format": "jsonl",
+            "table": None,
+            "keep": None,
+            "overwrite": False,
+            "flatten": False,
             "order": "input",
             "columns": {"x": "a.b", "column with spaces": "@"},
         },
-        "pace": {"concurrency": 1, "adaptive": False, "requests": "30/10s"},
-        "retry": {"attempts": 1, "backoff": {"first": 0.05, "max": 300.0}},
+        "pace": {
+            "concurrency": 1,
+            "adaptive": False,
+            "requests": ["30/10s", "9000/day"],
+            "tokens": {"input": "1000/s"},
+        },
+        "retry": {"attempts": 1, "backoff": {"first": 0.05, "max": 300.0}, "max_wait": 900.0},
         "price": {
             "from": "genai-prices",
             "model": "m",
@@ -203,7 +229,7 @@ def test_every_key_arrives(write):
         },
         "store": {"path": "-.db", "lease": 10.0, "durability": "normal"},
     }
-    assert config.pace.requests == Rate(30, 10)
+    assert config.pace.requests == (Rate(30, 10), Rate(9000, 86400))
     assert config.input.header == ("a", "b")
     assert config.input_path == path.parent / "sub/in.tsv"
     assert config.output_path == Path("/tmp/out.data")
@@ -284,7 +310,7 @@ def test_overrides_go_before_the_file_and_the_file_before_defaults(write):
     """A setting comes from the flag, else from the file, else from the default."""
     path = write(MINIMAL + "[pace]\nconcurrency = 5\n[retry]\nattempts = 9\n")
     config = load(path, overrides={"pace.concurrency": 8, "pace.requests": "10/s", "retry.backoff.first": "2s"})
-    assert (config.pace.concurrency, config.pace.requests) == (8, Rate(10, 1))
+    assert (config.pace.concurrency, config.pace.requests) == (8, (Rate(10, 1),))
     assert (config.retry.attempts, config.retry.backoff.first, config.retry.backoff.max) == (9, 2.0, 60.0)
     assert load(path).pace.concurrency == 5
 
@@ -327,7 +353,7 @@ answer = [404, "4xx",
   "abc", 600]
 extract = "a.[b"
 schema = "answer.json"
-retries = -1
+retry = { schema = -1 }
 [output]
 columns = { a = "[[", b = "@" }
 path = "out.txt"
@@ -361,8 +387,8 @@ def test_all_faults_are_told_at_once_with_their_lines(faults):
         (
             "9",
             (
-                'api.preset must be "openai", "anthropic", "gemini", "openrouter", "ollama", "vllm", "http", "mock" or '
-                '"openai-batch", not "opnai"'
+                'api.preset must be "openai", "anthropic", "gemini", "openrouter", "ollama", "vllm", "openai-batch", '
+                '"http" or "mock", not "opnai"'
             ),
         ),
         ("10", "api.api_key must not be written out: whoever sees the file sees the key"),
@@ -384,7 +410,7 @@ def test_all_faults_are_told_at_once_with_their_lines(faults):
         ("35", 'response.answer[3] must be a status such as "404" or "4xx", not 600'),
         ("36", 'response.extract must be JMESPath, not "a.[b": Incomplete expression'),
         ("37", 'response.schema must be a table, not "answer.json"'),
-        ("38", "response.retries must be 0 or more, not -1"),
+        ("38", "response.retry.schema must be 0 or more, not -1"),
         ("40", 'output.columns.a must be JMESPath, not "[[": Incomplete expression'),
         ("41", 'output.path "out.txt" does not say in which format'),
         ("43", 'unknown key "concurency" in [pace]'),
@@ -409,7 +435,7 @@ def test_an_unknown_key_has_its_suggestion(faults):
     assert remedies["unknown table [stor]"] == 'did you mean "store"?'
     assert remedies['unknown key "concurrency" above the first table'] == "it belongs in [pace]"
     [(_, _, remedy)] = faults(MINIMAL + "[retry]\nzzz = 1\n")
-    assert remedy == "known here: attempts, backoff"
+    assert remedy == "known here: attempts, backoff, max_wait"
 
 
 def test_a_key_that_is_written_out_is_told_what_to_write(faults):

@@ -34,9 +34,7 @@ def test_a_preset_knows_where_it_is(loaded, preset):
     assert (config.api.base_url, config.request.path) == (PLACES[preset].base_url, PLACES[preset].path)
 
 
-@pytest.mark.parametrize(
-    "preset", [name for name in PLACES if name != "openai-batch"]
-)  # its lines name their own paths
+@pytest.mark.parametrize("preset", [name for name in PLACES if name != "openai-batch"])
 def test_the_config_goes_before_its_preset(loaded, preset):
     """A base URL and a path that are written are what counts, whatever the body holds then."""
     config = loaded(TEXT.format(preset))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rowcall.config import Rate, parse_duration, parse_rate, parse_share
+from rowcall.config import Rate, parse_duration, parse_rate, parse_share, parse_size
 
 SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "": 1}
 amounts = st.decimals(min_value=0, max_value=10**9, places=3)
@@ -101,3 +101,19 @@ def test_what_is_no_share_is_refused_with_an_example(value):
     """Anything beyond the whole, and text without a percent sign, is refused."""
     with pytest.raises(ValueError, match=r'must be a share such as "0.3%"'):
         parse_share(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "size"),
+    [("20MB", 20_000_000), ("500 kB", 500_000), ("1.5GB", 1_500_000_000), ("7B", 7), ("7", 7), (7, 7), ("1mb", 10**6)],
+)
+def test_size(value, size):
+    """Sizes are written with or without a unit, in powers of 1000."""
+    assert parse_size(value) == size
+
+
+@pytest.mark.parametrize("value", ["", "MB", "-1", "1 MiB", "many", True, None, [1]])
+def test_what_is_no_size(value):
+    """Anything else is refused with an example."""
+    with pytest.raises(ValueError, match='must be a size such as "20MB"'):
+        parse_size(value)

@@ -30,6 +30,7 @@ class Echo:
     """A provider that sends a record's text and takes what comes back."""
 
     columns = None
+    files = None
 
     def __init__(self, url):
         self.url = url

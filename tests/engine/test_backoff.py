@@ -15,7 +15,7 @@ POLICY = RetryPolicy(jitter=lambda: 0.0)
 C, V, A = FailureClass, Verdict, Action
 
 
-def job(*, attempts=0, rejected=0):
+def job(*, attempts=0, rejected=()):
     return Job(1, "k", 1, attempts, 0, rejected, True, 1, "h", {})
 
 
@@ -23,6 +23,7 @@ def fail(cls, **more):
     return Failure(cls, more.pop("reason", "reason"), "message", **more)
 
 
+SCHEMA = fail(C.ANSWER, reason="schema")
 LATER = Standing(succeeded=True)
 FIRST = Standing()
 KNOWN = Standing(request_known=True)
@@ -82,8 +83,12 @@ TABLE = {
     "later, put off 100 times before": (fail(C.LATER, retry_after=30.0), job(), Standing(rests=100), A.FAIL, 0, False),
     "answer, nothing succeeded yet": (fail(C.ANSWER), job(), FIRST, A.HOLD, 0, False),
     "answer, later: one more try": (fail(C.ANSWER), job(), LATER, A.RETRY, 1, False),
-    "answer, its own budget used up": (fail(C.ANSWER), job(attempts=1, rejected=1), LATER, A.FAIL, 0, False),
-    "answer, truncated: no use": (fail(C.ANSWER, retry=False), job(), LATER, A.FAIL, 0, False),
+    "answer, its own budget used up": (SCHEMA, job(attempts=1, rejected=["schema"]), LATER, A.FAIL, 0, False),
+    "answer, another reason's budget used up": (SCHEMA, job(attempts=1, rejected=["empty"]), LATER, A.RETRY, 1, False),
+    "answer, attempts used up": (SCHEMA, job(attempts=2, rejected=["empty"]), LATER, A.FAIL, 0, False),
+    "answer, told not to retry": (fail(C.ANSWER, retry=False), job(), LATER, A.FAIL, 0, False),
+    "answer, truncated: no use": (fail(C.ANSWER, reason="truncated"), job(), LATER, A.FAIL, 0, False),
+    "answer, filtered: no use": (fail(C.ANSWER, reason="filtered"), job(), LATER, A.FAIL, 0, False),
 }
 
 
@@ -92,6 +97,20 @@ def test_the_table(failure, of, standing, action, wait, stop):
     """Each row of the failure table gives its decision."""
     decision = decide(failure, of, standing, POLICY)
     assert (decision.action, decision.wait, decision.stop) == (action, wait, stop)
+
+
+def test_each_reason_of_an_answer_has_its_budget():
+    """A budget of its own goes before the usual one, also for what is not asked for again without it."""
+    policy = RetryPolicy(attempts=9, answers={"schema": 2, "empty": 0, "truncated": 1}, jitter=lambda: 0.0)
+    more = {
+        reason: next(n for n in range(9) if decided(policy, reason, [reason] * n) is A.FAIL)
+        for reason in ("schema", "empty", "not_json", "truncated", "filtered")
+    }
+    assert more == {"schema": 2, "empty": 0, "not_json": 1, "truncated": 1, "filtered": 0}
+
+
+def decided(policy, reason, rejected):
+    return decide(fail(C.ANSWER, reason=reason), job(attempts=len(rejected), rejected=rejected), LATER, policy).action
 
 
 def test_every_class_has_rows():

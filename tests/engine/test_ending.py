@@ -9,7 +9,7 @@ from rowcall.ending import Failures
 from rowcall.job import Job
 from rowcall.outcome import Action, Settlement
 
-JOB = Job(1, "k", 1, 0, 0, 0, fresh=True, request=1, input_hash="h", data={})
+JOB = Job(1, "k", 1, 0, 0, (), fresh=True, request=1, input_hash="h", data={})
 
 
 def first_stop(most, actions):

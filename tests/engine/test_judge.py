@@ -27,7 +27,7 @@ BARRED = Failure(C.SETUP, "forbidden", "forbidden", status=403)
 
 
 def job(row, attempts=0):
-    return Job(row, str(row), 1, attempts, 0, 0, True, 1, "h", {})
+    return Job(row, str(row), 1, attempts, 0, (), True, 1, "h", {})
 
 
 @dataclass

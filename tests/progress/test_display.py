@@ -41,7 +41,8 @@ VIEW = View(
     left=492.0,
     p50=1.9,
     p95=4.4,
-    usage=Usage(412_000, 88_000, 251_320),
+    usage=Usage(412_000, 88_000, 251_320, cost=1_210_000_000),
+    expected=1_920_000_000,
     held_up="resting until 14:02:09, as the API asked: HTTP 429: slow down",
     slow=(("k17", 45.0),),
 )
@@ -59,7 +60,7 @@ def test_the_whole_block():
     assert "63%  6,310/10,000   8m12s left" in bar
     assert lines == [
         " done 6,298   failed 12   in flight 31/32   waiting 3,641   retrying 18",
-        " 7.6/s   p50 1.9s  p95 4.4s   412k tokens in (61% cached), 88k out",
+        " 7.6/s   $1.21 of about $1.92   p50 1.9s  p95 4.4s   412k tokens in (61% cached), 88k out",
         " resting until 14:02:09, as the API asked: HTTP 429: slow down",
         " slow: k17 for 45s",
     ]
@@ -185,10 +186,12 @@ def stand_in(**facts):
         "outage": None,
         "resting_for": 0.0,
         "first_alone": False,
+        "held_up": None,
+        "limits": "500/min",
         "rate_wait": 0.0,
         "api_wait": 0.0,
         "spent_for": 0.0,
-        "config": SimpleNamespace(stop=SimpleNamespace(grace=30.0), pace=SimpleNamespace(requests="500/min")),
+        "config": SimpleNamespace(stop=SimpleNamespace(grace=30.0), pace=SimpleNamespace()),
     }
     return SimpleNamespace(**usual | facts)
 
@@ -219,6 +222,19 @@ def test_with_a_limit_the_limit_is_the_whole():
     assert view_of(pipeline, Following(), 1.0, limit=1000).total == 61
 
 
+def test_money_is_shown_where_it_is_known():
+    """The cost at the end follows from the records left; without a price, or while it reads, none is said."""
+    pipeline = stand_in()
+    pipeline.tally.settled[Action.DONE] = 29
+    assert view_of(pipeline, Following(), 1.0).expected is None
+    assert "$" not in "".join(drawn(replace(VIEW, usage=Usage(1, 1)), 120))
+    pipeline.tally.usage = Usage(cost=1_000_000_000)
+    assert view_of(pipeline, Following(), 1.0).expected == 3_000_000_000
+    assert view_of(stand_in(tally=pipeline.tally, reading=True), Following(), 1.0).expected is None
+    [shown] = [line for line in drawn(replace(VIEW, expected=None), 120) if "$" in line]
+    assert "$1.21   p50" in shown
+
+
 def test_cancelled_records_are_nothing_to_wait_for():
     """Records that were cancelled are no part of the whole."""
     assert view_of(stand_in(enqueued=Enqueued(new=90, cancelled=10)), Following(), 1.0).total == 90
@@ -233,7 +249,7 @@ def test_cancelled_records_are_nothing_to_wait_for():
         ({"first_alone": True}, "the first call goes alone"),
         ({"spent_for": 20.0, "api_wait": 20.0}, "nothing is left of the API's limit until "),
         ({"api_wait": 0.4, "rate_wait": 0.4}, "paced by what the API allows"),
-        ({"rate_wait": 0.4}, "paced by [pace] requests = 500/min"),
+        ({"rate_wait": 0.4}, "paced by the limit: 500/min"),
     ],
 )
 def test_what_holds_it_up(facts, said):

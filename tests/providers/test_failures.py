@@ -53,6 +53,12 @@ ROWS = {
     **{f"{status} of a CDN": (reply(status), SERVER, f"http_{status}") for status in (520, 521, 522, 523, 524)},
     "529": (reply(529), SERVER, "overloaded"),
     "529 overloaded_error": (reply(529, anthropic("overloaded_error")), SERVER, "overloaded"),
+    "503 UNAVAILABLE": (reply(503, gemini(503, "UNAVAILABLE")), SERVER, "http_503"),
+    "503 UNAVAILABLE in a list": (reply(503, [gemini(503, "UNAVAILABLE")]), SERVER, "http_503"),
+    "500 INTERNAL": (reply(500, gemini(500, "INTERNAL")), SERVER, "http_500"),
+    "500 api_error": (reply(500, anthropic("api_error")), SERVER, "http_500"),
+    "504 timeout_error": (reply(504, anthropic("timeout_error")), SERVER, "http_504"),
+    "502 of OpenRouter": (reply(502, {"error": {"code": 502, "message": "no", "metadata": {}}}), SERVER, "http_502"),
     "503 overloaded": (reply(503, anthropic("overloaded_error")), SERVER, "overloaded"),
     "500 server_error": (reply(500, openai(type_="server_error")), SERVER, "http_500"),
     "503 slow_down": (reply(503, openai(code="slow_down")), SERVER, "http_503"),
@@ -87,6 +93,12 @@ ROWS = {
         PACE,
         "rate_limited",
     ),
+    "429 in a list": (reply(429, [gemini(429, "RESOURCE_EXHAUSTED", RETRY_INFO)]), PACE, "rate_limited"),
+    "402 with Retry-After": (
+        reply(402, {"error": {"code": 402, "message": "no"}}, retry_after="3"),
+        PACE,
+        "rate_limited",
+    ),
     # the 429 that is the record's
     "429 request too large": (
         reply(429, openai(TOO_LARGE, "tokens", "rate_limit_exceeded")),
@@ -117,6 +129,11 @@ ROWS = {
         "no_credit",
     ),
     "402 billing_error": (reply(402, anthropic("billing_error")), MONEY, "no_credit"),
+    "402 of OpenRouter": (
+        reply(402, {"error": {"code": 402, "message": "This request requires more credits"}}),
+        MONEY,
+        "no_credit",
+    ),
     "402 bare": (reply(402), MONEY, "no_credit"),
     "400 usage limits": (
         reply(
@@ -150,11 +167,26 @@ ROWS = {
         SETUP,
         "bad_key",
     ),
+    "401 authentication_error": (reply(401, anthropic("authentication_error")), SETUP, "bad_key"),
     "403": (reply(403, openai()), SETUP, "forbidden"),
+    "403 permission_error": (reply(403, anthropic("permission_error")), SETUP, "forbidden"),
+    "403 PERMISSION_DENIED": (reply(403, gemini(403, "PERMISSION_DENIED")), SETUP, "forbidden"),
     "404 wrong base URL, text": (reply(404, "404 page not found"), SETUP, "not_found"),
     "404 wrong base URL, page": (reply(404, PAGE, content_type="text/html"), SETUP, "not_found"),
     "404 model_not_found": (reply(404, openai(code="model_not_found")), SETUP, "model_not_found"),
     "403 model_not_found": (reply(403, openai(code="model_not_found")), SETUP, "model_not_found"),
+    "404 model of Anthropic": (reply(404, anthropic("not_found_error", "model: claude-x")), SETUP, "model_not_found"),
+    "404 model of Gemini": (
+        reply(404, gemini(404, "NOT_FOUND", message="models/x is not found for API version v1beta")),
+        SETUP,
+        "model_not_found",
+    ),
+    "400 model_not_found": (reply(400, openai(code="model_not_found")), SETUP, "model_not_found"),
+    "400 model of OpenRouter": (
+        reply(400, {"error": {"code": 400, "message": "x/y is not a valid model ID"}}),
+        SETUP,
+        "model_not_found",
+    ),
     "404 model of vLLM": (
         reply(404, {"object": "error", "message": "The model `x` does not exist."}),
         SETUP,
@@ -171,6 +203,9 @@ ROWS = {
     "501": (reply(501), SETUP, "http_501"),
     # record
     "400": (reply(400, openai(type_="invalid_request_error")), RECORD, "bad_request"),
+    "400 INVALID_ARGUMENT": (reply(400, gemini(400, "INVALID_ARGUMENT")), RECORD, "bad_request"),
+    "400 invalid_request_error": (reply(400, anthropic("invalid_request_error")), RECORD, "bad_request"),
+    "413 request_too_large": (reply(413, anthropic("request_too_large")), RECORD, "request_too_large"),
     "400 JSON that is called a page": (reply(400, openai(), content_type="text/html"), RECORD, "bad_request"),
     "422 of FastAPI": (reply(422, {"detail": [{"loc": ["body"], "msg": "field required"}]}), RECORD, "http_422"),
     "405": (reply(405), RECORD, "http_405"),
@@ -185,6 +220,32 @@ ROWS = {
     ),
     "400 context length of vLLM": (
         reply(400, {"object": "error", "message": "This model's maximum context length is 4096 tokens.", "code": 400}),
+        RECORD,
+        "context_length",
+    ),
+    "400 input tokens of Gemini": (
+        reply(
+            400,
+            gemini(
+                400,
+                "INVALID_ARGUMENT",
+                message="The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+            ),
+        ),
+        RECORD,
+        "context_length",
+    ),
+    "400 context of llama.cpp": (
+        reply(
+            400,
+            {
+                "error": {
+                    "code": 400,
+                    "message": "request (3031 tokens) exceeds the available context size (512 tokens)",
+                    "type": "exceed_context_size_error",
+                }
+            },
+        ),
         RECORD,
         "context_length",
     ),

@@ -15,11 +15,23 @@ SCHEMA = {"type": "object", "properties": {"label": {"type": "string"}}, "requir
 TEXT = "{{ row.text }}"
 ROW = {"text": "hi", "n": 3, "image": "cat.png"}
 
+FILE = {"attach": "{{ row.image }}"}
+DATA, MEDIA, NAME = ({**FILE, "as": form} for form in ("base64", "media-type", "name"))
+SOURCE = {"type": "base64", "media_type": MEDIA, "data": DATA}
+INPUT_IMAGE = {"type": "input_image", "detail": "auto", "image_url": FILE}
+
 CHAT = {
     "model": "gpt-5-mini",
     "messages": [
         {"role": "system", "content": "Judge."},
-        {"role": "user", "content": [{"type": "text", "text": TEXT}]},
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": TEXT},
+                {"type": "image_url", "image_url": {"url": FILE}},
+                {"type": "file", "file": {"file_data": FILE, "filename": NAME}},
+            ],
+        },
     ],
     "max_completion_tokens": "{{ row.n }}",
     "temperature": 0.5,
@@ -27,7 +39,7 @@ CHAT = {
 }
 RESPONSE = {
     "model": "gpt-5-mini",
-    "input": [{"role": "user", "content": [{"type": "input_text", "text": TEXT}]}],
+    "input": [{"role": "user", "content": [{"type": "input_text", "text": TEXT}, INPUT_IMAGE]}],
     "max_output_tokens": 16,
     "text": {"format": {"type": "json_schema", "name": "label", "schema": SCHEMA}},
 }
@@ -36,13 +48,13 @@ MESSAGES = {
     "model": "claude-sonnet-4-5",
     "max_tokens": 100,
     "system": "Judge.",
-    "messages": [{"role": "user", "content": [{"type": "text", "text": TEXT}]}],
+    "messages": [{"role": "user", "content": [{"type": "text", "text": TEXT}, {"type": "image", "source": SOURCE}]}],
     "tools": [{"name": "label", "input_schema": SCHEMA}],
     "tool_choice": {"type": "tool", "name": "label"},
 }
 CONTENTS = {
     "model": "gemini-2.5-flash",
-    "contents": [{"role": "user", "parts": [{"text": TEXT}]}],
+    "contents": [{"role": "user", "parts": [{"text": TEXT}, {"inlineData": {"mimeType": MEDIA, "data": DATA}}]}],
     "generationConfig": {"maxOutputTokens": 100, "responseMimeType": "application/json"},
 }
 
@@ -102,10 +114,17 @@ CALLS = {
 }
 
 
-def sent(name, **keys):
-    preset, path, body = CALLS[name]
-    provider = make_provider(preset, **{"path": path, "body": body, **keys})
-    return json.loads(provider.build(ROW, Call("k")).content)
+@pytest.fixture
+def sent(tmp_path):
+    """What goes out, with a file beside it."""
+    (tmp_path / "cat.png").write_bytes(b"\x89PNG")
+
+    def sent(name):
+        preset, path, body = CALLS[name]
+        provider = make_provider(preset, path=path, body=body, folder=tmp_path)
+        return json.loads(provider.build(ROW, Call("k")).content)
+
+    return sent
 
 
 def complaints(judge, body):
@@ -113,7 +132,7 @@ def complaints(judge, body):
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_what_is_sent_follows_the_specification(judges, name):
+def test_what_is_sent_follows_the_specification(judges, sent, name):
     """The provider's own specification accepts the body that is sent."""
     assert complaints(judges[name], sent(name)) == []
 
@@ -128,7 +147,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_the_specification_refuses_what_is_wrong(judges, name):
+def test_the_specification_refuses_what_is_wrong(judges, sent, name):
     """The judge judges: a body with one wrong value is refused."""
     key, value = WRONG[name]
     body = copy.deepcopy(sent(name))

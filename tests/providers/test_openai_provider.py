@@ -81,29 +81,29 @@ def test_request_id_of_the_document():
 
 
 @pytest.mark.parametrize(
-    ("document", "reason", "retry"),
+    ("document", "reason"),
     [
-        (completion("cut", "length"), "truncated", False),
-        (completion(None, "length"), "truncated", False),
-        (completion("", "content_filter"), "filtered", False),
-        (completion(None, refusal="I cannot"), "filtered", False),
-        (completion(None), "empty", True),
-        (completion(""), "empty", True),
-        (completion(" \n"), "empty", True),
-        (completion(None, "tool_calls", tool_calls=[{"id": "c", "function": {"name": "f"}}]), "empty", True),
-        ({**completion(), "choices": []}, "empty", True),
-        ({**completion(), "choices": None}, "empty", True),
-        ({**completion(), "choices": [None]}, "empty", True),
-        ({"usage": USAGE}, "empty", True),
-        ({**completion(), "choices": [{"finish_reason": "error"}]}, "error_reply", True),
-        ({**completion(), "error": {"message": "odd", "code": None}}, "error_reply", True),
-        ({**completion(), "error": "odd"}, "error_reply", True),
+        (completion("cut", "length"), "truncated"),
+        (completion(None, "length"), "truncated"),
+        (completion("", "content_filter"), "filtered"),
+        (completion(None, refusal="I cannot"), "filtered"),
+        (completion(None), "empty"),
+        (completion(""), "empty"),
+        (completion(" \n"), "empty"),
+        (completion(None, "tool_calls", tool_calls=[{"id": "c", "function": {"name": "f"}}]), "empty"),
+        ({**completion(), "choices": []}, "empty"),
+        ({**completion(), "choices": None}, "empty"),
+        ({**completion(), "choices": [None]}, "empty"),
+        ({"usage": USAGE}, "empty"),
+        ({**completion(), "choices": [{"finish_reason": "error"}]}, "error_reply"),
+        ({**completion(), "error": {"message": "odd", "code": None}}, "error_reply"),
+        ({**completion(), "error": "odd"}, "error_reply"),
     ],
 )
-def test_answer_that_breaks_the_contract(document, reason, retry):
+def test_answer_that_breaks_the_contract(document, reason):
     """An answer cut, filtered, empty or reported as an error is a failure by reason, and its tokens count."""
     failure = read(document)
-    assert (failure.cls, failure.reason, failure.retry) == (FailureClass.ANSWER, reason, retry)
+    assert (failure.cls, failure.reason) == (FailureClass.ANSWER, reason)
     assert failure.usage == SPENT
 
 

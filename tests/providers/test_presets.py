@@ -327,6 +327,31 @@ def test_usage_of_a_failed_try(name):
     assert all(isinstance(failure, Failure) and failure.usage == spent for failure in failures)
 
 
+@pytest.mark.parametrize(
+    ("cost", "nano"),
+    [(0.00123, 1_230_000), (0, 0), (None, None), ("1", None), (True, None), (-1, None), (10**9, None)],
+)
+def test_cost_of_openrouter(cost, nano):
+    """A cost that the API names is taken over in nano-dollars; what is no sensible number is none."""
+    assert read("openrouter", chat(usage=OPENAI_PLAIN | {"cost": cost})).usage == replace(SPENT, cost=nano)
+
+
+@pytest.mark.parametrize(
+    ("preset", "path", "usage"),
+    [
+        ("anthropic", "/v1/messages", {"usage": {"input_tokens": 4, "cache_read_input_tokens": 8, "output_tokens": 7}}),
+        ("gemini", "/v1beta/models/m:generateContent", {"usageMetadata": GEMINI_PLAIN}),
+        ("openai", "/v1/responses", {"usage": RESPONSE_PLAIN}),
+        ("http", "/anything", {"usage": OPENAI_PLAIN}),
+        ("http", "/anything", {"usage": RESPONSE_PLAIN}),
+    ],
+)
+def test_a_handlers_replies_are_counted_as_its_preset_says(preset, path, usage):
+    """A handler's call is billed for what its reply names; an unknown API most likely has OpenAI's names."""
+    found = Endpoint("https://h", preset=PRESETS[preset]).dialect_at(path).usage(usage)
+    assert (found.input, found.output) == (12, 7)
+
+
 def test_embeddings_of_gemini():
     """The vector is the answer at ``:embedContent``."""
     path, body = "/models/{model}:embedContent", {"model": "e", "content": {"parts": [{"text": "x"}]}}

@@ -247,7 +247,7 @@ async def test_claim(desk):
     await desk.bring("c", "a", "b")
     first = await desk.claim(2)
     assert [job.key for job in first] == ["c", "a"]
-    assert [(job.epoch, job.attempts, job.fresh, job.rejected) for job in first] == [(1, 0, True, 0)] * 2
+    assert [(job.epoch, job.attempts, job.fresh, job.rejected) for job in first] == [(1, 0, True, ())] * 2
     assert await desk.keys() == ["b"]
     assert await desk.claim() == []
     assert await desk.claim(0) == []
@@ -353,20 +353,20 @@ async def test_only(desk, clock):
 
 
 async def test_rejected(desk):
-    """A job knows how many answers of its present life were rejected."""
+    """A job knows why answers of its present life were rejected."""
     await desk.bring("a")
     answer = failure("empty", FailureClass.ANSWER)
     await desk.retry(await desk.one(), outcome=answer)
     await desk.retry(await desk.one())
     await desk.release(await desk.one(), wait=0, outcome=answer)
     job = await desk.one()
-    assert (job.attempts, job.rejected) == (2, 1)
+    assert (job.attempts, job.rejected) == (2, ("empty",))
     await desk.fail(job, outcome=answer)
     await desk.store.retry("k", Selection())
     job = await desk.one()
-    assert (job.attempts, job.rejected) == (0, 0)
+    assert (job.attempts, job.rejected) == (0, ())
     await desk.retry(job)
-    assert (await desk.one()).rejected == 0
+    assert (await desk.one()).rejected == ()
 
 
 # --- settling

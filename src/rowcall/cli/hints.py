@@ -29,13 +29,15 @@ HINTS = {
     # the answer breaks the contract
     "not_json": f"the answer was no JSON; ask for JSON in the prompt, or leave out [response] parse, {_THEN}",
     "empty": "the reply held nothing where [response] extract looked; look at one with: rowcall show KEY",
-    "truncated": f"cut at its limit of tokens: raise max_tokens in [request.body], {_THEN}",
-    "filtered": "the model or its content filter refused; trying again brings the same",
+    "truncated": f"cut at its limit: raise it in [request.body], or set [response] on_truncated, {_THEN}",
+    "filtered": "the model or its content filter refused; [response.retry] filtered = 1 asks once more",
     "schema": f"the answer breaks [response] schema; look at one with: rowcall show KEY; mend the prompt, {_THEN}",
+    "assertion": f"an expression of [response] assert does not hold; look at one with: rowcall show KEY, {_THEN}",
     "extract_failed": f"[response] extract does not fit these replies; look at one with: rowcall show KEY, {_THEN}",
     "error_reply": f"the API reported an error inside a 200; {_AGAIN}",
     # the record or the handler
     "template_error": f"a column that [request] uses is missing or of another kind in these: mend the input, {_THEN}",
+    "attachment": f"put the file there, make it smaller, or raise [request] max_attachment, {_THEN}",
     "handler_error": f"your function broke; rowcall show KEY has the traceback; mend it, {_THEN}",
     "result_not_json": f"your function returned what no JSON can hold; change it, {_THEN}",
     "put_off": f"your function put these off a hundred times; {_AGAIN}",

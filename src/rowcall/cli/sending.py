@@ -99,7 +99,8 @@ class Preview:
         Raises:
             TemplateError: a template cannot be rendered for it.
         """
-        call = Call(call_key(self._request_hash, key, input_hash(data, self.provider.columns)))
+        hashed = input_hash(data, self.provider.columns, self.provider.files)
+        call = Call(call_key(self._request_hash, key, hashed))
         request = self.provider.build(data, call)
         headers = {name: value for name, value in request.headers.items() if name not in _CURL_ADDS}
         return self._shown(request.method, str(request.url), headers, request.content)

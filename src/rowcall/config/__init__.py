@@ -21,7 +21,7 @@ from rowcall.config.tables import (
     StopTable,
     StoreTable,
 )
-from rowcall.config.units import Rate, parse_duration, parse_rate, parse_share
+from rowcall.config.units import Rate, parse_duration, parse_rate, parse_share, parse_size
 
 __all__ = [
     "ApiTable",
@@ -50,5 +50,6 @@ __all__ = [
     "parse_duration",
     "parse_rate",
     "parse_share",
+    "parse_size",
     "resolve",
 ]

@@ -7,15 +7,15 @@ import re
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from rowcall.config.references import is_reference
 from rowcall.config.secret import Secret
-from rowcall.config.units import Duration, MaxFailures, RateLimit, Share, quoted
+from rowcall.config.units import Duration, MaxFailures, RateLimits, Share, Size, TokenRateLimits, quoted
 
-Preset = Literal["openai", "anthropic", "gemini", "openrouter", "ollama", "vllm", "http", "mock", "openai-batch"]
+Preset = Literal["openai", "anthropic", "gemini", "openrouter", "ollama", "vllm", "openai-batch", "http", "mock"]
 Policy = Literal["stop", "skip"]
-InputFormat = Literal["csv", "tsv", "jsonl", "json", "sqlite", "openai-batch"]
+InputFormat = Literal["csv", "tsv", "jsonl", "json", "sqlite", "parquet", "xlsx", "openai-batch"]
 
 
 class Table(BaseModel):
@@ -111,9 +111,10 @@ KeyReference = Annotated[dict[str, str] | Secret, BeforeValidator(_key_reference
 Dollars = Annotated[float, AfterValidator(_dollars)]
 ProxyReference = Annotated[str | dict[str, str] | Secret, BeforeValidator(_proxy)]
 Natural = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=0)]
 Encoding = Annotated[str, AfterValidator(_known_encoding)]
 JMESPath = Annotated[str, AfterValidator(_jmespath)]
-Status = Annotated[str, BeforeValidator(_status)]
+Status = Annotated[str, BeforeValidator(_status), WithJsonSchema({"type": ["string", "integer"]})]
 
 
 class InputTable(Table):
@@ -125,6 +126,7 @@ class InputTable(Table):
     quoting: bool | None = None
     encoding: Encoding | None = None
     sql: Text | None = None
+    sheet: Text | None = None
     on_bad: Policy = "stop"
     store: Text | None = None
     kind: Text | None = None
@@ -173,6 +175,25 @@ class RequestTable(Table):
     params: dict[str, Any] = {}
     headers: dict[str, Any] = {}
     body: Any = None
+    max_attachment: Size = 20_000_000
+
+
+class AnswerRetryTable(Table):
+    """``[response] retry``: more tries for an answer that breaks the contract, by the reason of the failure."""
+
+    empty: Count = 1
+    not_json: Count = 1
+    schema_: Count = Field(default=1, alias="schema")
+    assertion: Count = 1
+    extract_failed: Count = 1
+    error_reply: Count = 1
+    filtered: Count = 0
+
+
+class OnTruncatedTable(Table):
+    """``[response] on_truncated``: how an answer that was cut is asked for once more."""
+
+    max_tokens: Natural
 
 
 class ResponseTable(Table):
@@ -182,7 +203,14 @@ class ResponseTable(Table):
     parse: Literal["json", "text"] | None = None
     json_schema: dict[str, Any] | None = Field(default=None, alias="schema")
     answer: Annotated[tuple[Status, ...], _FROM_LIST] = ()
-    retries: Annotated[int, Field(ge=0)] = 1
+    assertions: Annotated[tuple[JMESPath, ...], _FROM_LIST] = Field(default=(), alias="assert")
+    retry: AnswerRetryTable = AnswerRetryTable()
+    on_truncated: OnTruncatedTable | None = None
+
+    @property
+    def budgets(self) -> dict[str, int]:
+        """More tries for a rejected answer, by reason; a truncated one only where a larger limit is named."""
+        return {**self.retry.model_dump(by_alias=True), "truncated": 0 if self.on_truncated is None else 1}
 
 
 class HandlerTable(Table):
@@ -197,7 +225,11 @@ class OutputTable(Table):
     """``[output]``: the export; without a path none is written."""
 
     path: Text | None = None
-    format: Literal["csv", "jsonl", "openai-batch-output"] | None = None
+    format: Literal["csv", "tsv", "jsonl", "json", "parquet", "sqlite", "openai-batch-output"] | None = None
+    table: Text | None = None
+    keep: Texts | None = None
+    overwrite: bool = False
+    flatten: bool = False
     order: Literal["input", "completion"] = "input"
     columns: Annotated[dict[str, JMESPath], Field(min_length=1)] = {"result": "@"}
 
@@ -207,7 +239,8 @@ class PaceTable(Table):
 
     concurrency: Natural = 32
     adaptive: bool = True
-    requests: RateLimit | None = None
+    requests: RateLimits | None = None
+    tokens: TokenRateLimits | None = None
 
 
 class BackoffTable(Table):
@@ -228,6 +261,7 @@ class RetryTable(Table):
 
     attempts: Natural = 3
     backoff: BackoffTable = BackoffTable()
+    max_wait: PositiveDuration | None = None
 
 
 class PriceTable(Table):

@@ -10,8 +10,8 @@ import httpx
 from rowcall.client import CallFailed
 from rowcall.outcome import Failure, FailureClass, Reply, Usage
 from rowcall.price import Prices
+from rowcall.providers.dialect import Dialect
 from rowcall.providers.failures import answer_failure, classify, html_failure, is_html
-from rowcall.providers.openai import ANY_KIND
 
 
 class StatusFailed(CallFailed, httpx.HTTPStatusError):
@@ -79,9 +79,9 @@ def read(request: httpx.Request, reply: Reply, answers: frozenset[int]) -> Respo
     raise StatusFailed(classify(reply), request, response)
 
 
-def usage_of(reply: Reply, prices: Prices | None) -> Usage:
-    """The tokens that a reply names as OpenAI's do, and what it cost; nothing where it names none."""
-    found = ANY_KIND.usage(_document(reply.body)) if b'"usage"' in reply.body else Usage()
+def usage_of(reply: Reply, dialect: Dialect, prices: Prices | None) -> Usage:
+    """The tokens that a reply names, and what it cost; nothing where it names none."""
+    found = dialect.usage(_document(reply.body)) if b'"usage' in reply.body else Usage()
     return found if prices is None else prices.priced(found, answered=200 <= reply.status < 300)
 
 

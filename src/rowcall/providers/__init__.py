@@ -9,7 +9,7 @@ from typing import Any
 from rowcall.errors import ConfigError, Problem
 from rowcall.providers.anthropic import ANTHROPIC
 from rowcall.providers.base import Call, Provider, Request
-from rowcall.providers.batchfile import BatchFileProvider
+from rowcall.providers.batchfile import LINES, BatchFileProvider
 from rowcall.providers.dialect import Preset
 from rowcall.providers.failures import REASONS, classify
 from rowcall.providers.gemini import GEMINI
@@ -28,10 +28,11 @@ PRESETS: Mapping[str, Preset] = {
     "openrouter": OPENROUTER,
     "ollama": OLLAMA,
     "vllm": VLLM,
+    BATCH_FILE: LINES,
     "http": HTTP,
     "mock": MOCK,
 }
-"""What each other preset fills in."""
+"""What each preset fills in."""
 
 
 def make_provider(preset: str, **keys: Any) -> Provider:

@@ -10,7 +10,7 @@ import httpx
 
 from rowcall.outcome import Outcome, Reply
 from rowcall.providers.failures import classify
-from rowcall.templates import Tree
+from rowcall.templates import FilePrints, Tree
 
 __all__ = ["Call", "Provider", "Request", "classify"]
 
@@ -20,29 +20,39 @@ Request = httpx.Request
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a header template may know about a call: ``call.key`` is stable over tries, restarts and processes."""
+    """One call of a record.
+
+    Attributes:
+        key: what a header template knows as ``call.key``: stable over tries, restarts and processes.
+        longer: an answer was cut before, so that the request asks for a longer one where the config says how long.
+        bare: no file is read, and empty texts stand in the places of attached ones.
+    """
 
     key: str
+    longer: bool = False
+    bare: bool = False
 
 
 class Provider(Protocol):
-    """Builds a request from a record and reads the reply; no I/O, no clock, no state.
+    """Builds a request from a record and reads the reply; no clock, no state, no I/O but to read attached files.
 
     Attributes:
         target: scheme, host and port that limits and outages belong to, ``https://api.openai.com``.
         columns: the input columns its templates use; None where one of them uses the whole row.
         trees: its templates, for ``templates.check_columns``.
+        files: what a record's attached files are known by; None where none are attached, and ``build`` never blocks.
     """
 
     target: str
     columns: frozenset[str] | None
     trees: tuple[Tree, ...]
+    files: FilePrints | None
 
     def build(self, data: Mapping[str, Any], call: Call) -> httpx.Request:
         """The request for one record.
 
         Raises:
-            TemplateError: a template cannot be rendered for this record.
+            TemplateError: a template cannot be rendered for this record, or a file not attached.
         """
 
     def read(self, reply: Reply) -> Outcome:

@@ -21,7 +21,7 @@ from rowcall.providers.http import HttpProvider
 from rowcall.providers.openai import ANY_KIND
 from rowcall.templates import union
 
-LINES = Preset(place=PLACES["openai-batch"], forms={"": Form(dialect=ANY_KIND, needs_body=False)})
+LINES = Preset(PLACES["openai-batch"], forms={"": Form(dialect=ANY_KIND, needs_body=False)})
 _SENT = frozenset({"url", "body"})
 
 

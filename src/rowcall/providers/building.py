@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -11,6 +11,7 @@ import httpx
 from rowcall import values
 from rowcall.config import Secret
 from rowcall.errors import ConfigError, Problem, TemplateError
+from rowcall.providers.attachments import Attachments
 from rowcall.templates import Tree, compile_tree, text_of
 
 Header = tuple[bytes, bytes]
@@ -154,17 +155,38 @@ def _header_value(text: str, where: str) -> bytes:
 
 
 class BodyPart:
-    """Builds the body: text goes out as text, everything else as JSON, null as no body."""
+    """Builds the body: text goes out as text, everything else as JSON, null as no body.
 
-    def __init__(self, body: Any, *, typed: bool) -> None:
-        self._tree = compile_tree(body, where="request.body")
+    Args:
+        body: templates.
+        typed: the headers have a Content-Type.
+        limits: where a body may limit the tokens of its answer.
+        attachments: where its files are; those that the body names are found in it afterwards.
+    """
+
+    def __init__(self, body: Any, *, typed: bool, limits: Sequence[str] = (), attachments: Attachments) -> None:
+        self._attachments = attachments
+        self._tree = compile_tree(attachments.taken_from(body, "request.body"), where="request.body")
         self._typed = typed
+        self._limits = limits
         self._secret = _holds_secret(body)
-        self.trees = (self._tree,)
+        self.trees = (self._tree, *(one.path for one in attachments.found))
 
-    def build(self, row: Mapping[str, Any]) -> tuple[list[Header], bytes | None]:
-        """The body for one record, and its Content-Type unless the headers have one (``typed``)."""
+    def build(
+        self, row: Mapping[str, Any], limit: int | None = None, *, bare: bool = False
+    ) -> tuple[list[Header], bytes | None]:
+        """The body for one record, and its Content-Type unless the headers have one.
+
+        Args:
+            row: the record.
+            limit: tokens that the answer may have, in the place of what the body says.
+            bare: no attached file is read.
+        """
         body = self._tree.render(row)
+        if self._attachments.found:
+            body = self._attachments.filled(body, row, bare=bare)
+        if limit is not None:
+            body = with_limit(body, self._limits, limit)
         if self._secret:
             body = _revealed(body)
         if body is None:
@@ -174,6 +196,25 @@ class BodyPart:
             return headers, body.encode() if isinstance(body, str) else values.dumps(body)
         except (TypeError, ValueError) as error:
             raise TemplateError(f"request.body: {error}", remedy="See it with: rowcall preview") from error
+
+
+def with_limit(body: Any, places: Sequence[str], tokens: int) -> Any:
+    """A copy of a body with another limit of tokens: where it has one, else at the last of ``places``."""
+    if not isinstance(body, Mapping):
+        return body
+    paths = [place.split(".") for place in places]
+    return _with(body, next((path for path in paths if _has(body, path)), paths[-1]), tokens)
+
+
+def _has(node: Any, path: Sequence[str]) -> bool:
+    return not path or (isinstance(node, Mapping) and path[0] in node and _has(node[path[0]], path[1:]))
+
+
+def _with(node: Any, path: Sequence[str], value: Any) -> Any:
+    if not path:
+        return value
+    table = node if isinstance(node, Mapping) else {}
+    return {**table, path[0]: _with(table.get(path[0]), path[1:], value)}
 
 
 def secrets_in(*trees: Any) -> frozenset[bytes]:

@@ -25,8 +25,8 @@ class Dialect:
         input: counts that add up to all tokens that were read, cached ones too.
         output: counts that add up to all tokens that were written, reasoning too.
         cached: counts that add up to the tokens read from a cache.
-        reasoning: the count of tokens that the model thought in.
-        cost: where it says what the call cost, in dollars.
+        reasoning: counts that add up to the tokens that the model thought in.
+        cost: where the price in dollars stands.
         errors: where an error may stand inside a 2xx.
         ends: where it says how the text ended.
         meanings: the reason of the failure that an end means; an end that is not here is the model's own.
@@ -40,7 +40,7 @@ class Dialect:
     input: tuple[str, ...] = ()
     output: tuple[str, ...] = ()
     cached: tuple[str, ...] = ()
-    reasoning: str | None = None
+    reasoning: tuple[str, ...] = ()
     cost: str | None = None
     errors: tuple[str, ...] = ()
     ends: tuple[str, ...] = ()
@@ -56,8 +56,8 @@ class Dialect:
             input=_sum(document, self.input),
             output=_sum(document, self.output),
             cached=_sum(document, self.cached),
-            reasoning=_count(document, self.reasoning),
-            cost=_cost(at(document, self.cost)),
+            reasoning=_sum(document, self.reasoning),
+            cost=_cost(document, self.cost),
         )
 
     def fault(self, document: Any, reply: Reply) -> Failure | None:
@@ -77,13 +77,12 @@ class Dialect:
             end = at(document, place)
             reason = self.meanings.get(end) if isinstance(end, str) else None
             if reason:
-                words = _WORDS[reason].format(one_line(end))
-                return answer_failure(reply, reason, words, retry=reason == "error_reply")
+                return answer_failure(reply, reason, _WORDS[reason].format(one_line(end)))
         return None
 
     def _refused(self, document: Any, reply: Reply) -> Failure | None:
         words = at(document, self.refusal)
-        return answer_failure(reply, "filtered", f"the model refused: {words}", retry=False) if words else None
+        return answer_failure(reply, "filtered", f"the model refused: {words}") if words else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,12 +145,13 @@ def _sum(document: Any, places: tuple[str, ...]) -> int:
     return sum(_count(document, place) for place in places)
 
 
-def _count(document: Any, place: str | None) -> int:
+def _count(document: Any, place: str) -> int:
     count = at(document, place)
     return count if isinstance(count, int) and 0 < count < _MOST else 0
 
 
-def _cost(dollars: Any) -> int | None:
+def _cost(document: Any, place: str | None) -> int | None:
+    dollars = at(document, place)
     known = isinstance(dollars, int | float) and not isinstance(dollars, bool) and 0 <= dollars < _MOST_DOLLARS
     return nano(dollars) if known else None
 

@@ -9,8 +9,9 @@ import httpx
 
 from rowcall.config import Secret
 from rowcall.providers.building import Header, HeadersPart, parse_base_url, secrets_in, target_of
-from rowcall.providers.dialect import Preset
+from rowcall.providers.dialect import PLAIN, Dialect, Preset
 from rowcall.providers.http import HTTP
+from rowcall.providers.openai import ANY_KIND
 
 
 class Endpoint:
@@ -24,6 +25,7 @@ class Endpoint:
 
     Attributes:
         trees: the templates, for ``templates.check_columns``.
+        target: scheme, host and port of the base URL; ``any`` without one.
 
     Raises:
         ConfigError: a value that cannot be used.
@@ -42,10 +44,12 @@ class Endpoint:
         tables = {"preset": preset.headers, "api.headers": headers or {}}
         self._headers = HeadersPart(tables, api_key, preset.key_header)
         self._secrets = secrets_in(api_key, headers)
+        self._preset = preset
         self.trees = self._headers.trees
+        self.target = target_of(self._base) if self._base else "any"
 
     def __repr__(self) -> str:
-        return f"<Endpoint {target_of(self._base) if self._base else 'any'}>"
+        return f"<Endpoint {self.target}>"
 
     def url(self, url: str) -> httpx.URL:
         """A whole URL as it is, a path below the base URL, with the queries of both.
@@ -72,6 +76,11 @@ class Endpoint:
         if self._base is None or target_of(url) != target_of(self._base):
             return []
         return self._headers.build(row, {"key": key})
+
+    def dialect_at(self, path: str) -> Dialect:
+        """What the documents of a path mean; where nobody knows, the names that most APIs have taken over."""
+        form = self._preset.form_at(path)
+        return ANY_KIND if form is PLAIN else form.dialect
 
     def blotted(self, text: bytes) -> bytes:
         """A text of somebody else without the secrets that were sent."""

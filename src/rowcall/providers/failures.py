@@ -34,10 +34,12 @@ REASONS: Mapping[str, str] = {
     "html_reply": "A web page came instead of a reply: a login page of the network, a proxy, or a wrong base_url.",
     "not_json": "The reply, or the text in it, is no JSON: ask for JSON in the prompt, or leave out [response] parse.",
     "empty": "The reply holds no answer where [response] extract looks for it.",
-    "truncated": "The answer was cut at its limit of tokens: raise max_tokens in [request], then retry.",
-    "filtered": "The model or its content filter refused to answer.",
-    "schema": "The answer does not follow [response] schema.",
-    "extract_failed": "[response] extract cannot be applied to this reply.",
+    "truncated": "The answer was cut at its limit of tokens: raise it in [request.body], or set on_truncated.",
+    "filtered": "The model or its content filter refused to answer; [response.retry] filtered = 1 asks once more.",
+    "schema": "The answer does not follow [response] schema; look at one with: rowcall show KEY",
+    "assertion": "An expression of [response] assert does not hold for the reply; see one with: rowcall show KEY",
+    "extract_failed": "[response] extract or assert cannot be applied to this reply.",
+    "attachment": "A file that this record names is missing, too large or cannot be read; the message says which.",
     "error_reply": "The API reported an error inside a reply of 200.",
 }
 """Every reason that a reply can get, and what to do about it; others are ``http_`` and the status."""
@@ -155,9 +157,9 @@ def is_html(reply: Reply) -> bool:
     return start.startswith((b"<!doctype html", b"<html")) or said.startswith(("text/html", "application/xhtml"))
 
 
-def kept(body: bytes) -> str:
+def kept(body: bytes, most: int = _KEPT_OF_BODY) -> str:
     """The start of a reply for the record's history, at most 2,000 characters."""
-    return _decoded(body[: 4 * _KEPT_OF_BODY])[:_KEPT_OF_BODY]
+    return _decoded(body[: 4 * most])[:most]
 
 
 def one_line(text: str) -> str:
@@ -261,9 +263,12 @@ _TOO_FAST = frozenset(
 _OVERLOADED = frozenset({"overloaded_error", "overloaded"})
 _NO_MODEL = frozenset({"model_not_found"})
 _FILTERED = frozenset({"content_filter", "content_policy_violation", "responsibleaipolicyviolation", "flagged_input"})
-_TOO_LONG = frozenset({"context_length_exceeded"})
+_TOO_LONG = frozenset({"context_length_exceeded", "exceed_context_size_error"})  # the second is llama.cpp's
 _TOO_LONG_WORDS = re.compile(r"maximum context length|prompt is too long|input token count .* exceeds", re.IGNORECASE)
-_NO_MODEL_WORDS = re.compile(r"^model:|\bmodel\b.*(not found|does not exist)", re.IGNORECASE)
+_NO_MODEL_WORDS = {
+    404: re.compile(r"^model:|\bmodels?\b.*(not found|does not exist)", re.IGNORECASE),
+    400: re.compile(r"is not a valid model"),  # OpenRouter's
+}
 _NO_QUOTA = re.compile(r"\blimit:? 0\b", re.IGNORECASE)
 _LIMIT = re.compile(r"limit:? (\d+)\b.*\brequested:? (\d+)", re.IGNORECASE)
 _REDIRECTS = range(300, 400)
@@ -319,7 +324,8 @@ def _web_page(fault: Fault) -> bool:
 
 
 def _no_model(fault: Fault) -> bool:
-    return bool(fault.codes & _NO_MODEL) or (fault.status == 404 and _NO_MODEL_WORDS.search(fault.message) is not None)
+    words = _NO_MODEL_WORDS.get(fault.status)
+    return bool(fault.codes & _NO_MODEL) or (words is not None and words.search(fault.message) is not None)
 
 
 def _too_long(fault: Fault) -> bool:

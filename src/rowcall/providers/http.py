@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -12,13 +13,17 @@ from rowcall import values
 from rowcall.config import Secret
 from rowcall.config.presets import PLACES
 from rowcall.errors import ConfigError, Problem
-from rowcall.outcome import Failure, Outcome, Reply, Success
+from rowcall.outcome import Failure, Outcome, Reply, Success, Usage
+from rowcall.providers.attachments import LARGEST, Attachments
 from rowcall.providers.base import Call
 from rowcall.providers.building import BodyPart, HeadersPart, URLPart, parse_base_url, secrets_in, target_of, with_model
 from rowcall.providers.dialect import PLAIN, Preset
-from rowcall.providers.failures import answer_failure, classify, html_failure, is_html, request_id
+from rowcall.providers.failures import answer_failure, classify, html_failure, is_html, kept, request_id
 from rowcall.providers.reading import Unacceptable, make_reading
-from rowcall.templates import Tree, union
+from rowcall.templates import FilePrints, Tree, union
+
+_WITH_TEXT = frozenset({"truncated", "filtered", "not_json", "schema"})
+_KEPT_OF_ANSWER = 20_000
 
 HTTP = Preset(place=PLACES["http"], forms={"": PLAIN})
 
@@ -45,7 +50,11 @@ class HttpProvider:
         parse: ``json``: the text found is JSON. ``text``: it is not; without ``extract`` the body is the answer as
             it stands, a web page too.
         schema: a JSON Schema for the answer; with it ``parse`` is ``json`` unless the config says otherwise.
+        assertions: JMESPath that must hold for the document of a reply.
+        longer: tokens that the answer may have in a call that asks for a longer one.
         answer: statuses that are answers.
+        folder: where the paths of attached files begin; None: here.
+        max_attachment: bytes of one attached file.
 
     Raises:
         ConfigError: a value that cannot be used.
@@ -67,7 +76,11 @@ class HttpProvider:
         extract: str | None = None,
         parse: str | None = None,
         schema: dict[str, Any] | bool | None = None,
+        assertions: Iterable[str] = (),
+        longer: int | None = None,
         answer: Iterable[str | int] = (),
+        folder: Path | None = None,
+        max_attachment: int = LARGEST,
     ) -> None:
         base = parse_base_url(_required(base_url or preset.place.base_url, "api.base_url"))
         form = preset.form_at(path)
@@ -78,8 +91,13 @@ class HttpProvider:
         self._url = URLPart(base, path, params or {})
         tables = {"preset": preset.headers, "api.headers": headers or {}, "request.headers": request_headers or {}}
         self._headers = HeadersPart(tables, api_key, preset.key_header)
-        self._body = BodyPart(body, typed="content-type" in self._headers.names)
-        self._reading = make_reading(extract or form.extract, parse, schema)
+        limits = form.dialect.limits
+        attachments = Attachments(folder or Path(), max_attachment)
+        typed = "content-type" in self._headers.names
+        self._body = BodyPart(body, typed=typed, limits=limits, attachments=attachments)
+        self.files: FilePrints | None = attachments.prints if attachments.found else None
+        self._longer = None if longer is None else _fit_limit(longer, limits)
+        self._reading = make_reading(extract or form.extract, parse, schema, assertions)
         self._dialect = form.dialect
         self._answers = statuses(answer)
         self._secrets = secrets_in(api_key, headers, params, request_headers, body)
@@ -94,10 +112,10 @@ class HttpProvider:
         """The request for one record.
 
         Raises:
-            TemplateError: a template cannot be rendered for this record.
+            TemplateError: a template cannot be rendered for this record, or a file not attached.
         """
         headers = self._headers.build(data, {"key": call.key})
-        typed, content = self._body.build(data)
+        typed, content = self._body.build(data, self._longer if call.longer else None, bare=call.bare)
         return httpx.Request(self._method, self._url.build(data), headers=headers + typed, content=content)
 
     def read(self, reply: Reply) -> Outcome:
@@ -135,15 +153,20 @@ class HttpProvider:
         usage = self._dialect.usage(document)
         fault = self._dialect.fault(document, reply)
         if fault:
-            return replace(fault, usage=usage)
+            return self._rejected(fault, document, usage)
         try:
             answer = self._reading.answer(document)
         except Unacceptable as error:
-            return replace(_unacceptable(reply, error), usage=usage)
+            return self._rejected(_unacceptable(reply, error), document, usage)
         if self._is_empty(answer):
             return replace(answer_failure(reply, "empty", self._nothing_found(document)), usage=usage)
         number = request_id(reply) or self._dialect.request_id(document)
         return Success(answer, reply.status, number, reply.latency, usage)
+
+    def _rejected(self, failure: Failure, document: Any, usage: Usage) -> Failure:
+        """A failure with its tokens and, where there was an answer, the text of that in the place of the reply."""
+        text = self._reading.text(document) if failure.reason in _WITH_TEXT else ""
+        return replace(failure, usage=usage, body=kept(text.encode(), _KEPT_OF_ANSWER) if text else failure.body)
 
     def _is_empty(self, answer: Any) -> bool:
         if answer is None:
@@ -164,6 +187,13 @@ def _required(value: Any, where: str) -> Any:
     if value is None:
         raise ConfigError(Problem(where, "is missing", "This preset needs it."))
     return value
+
+
+def _fit_limit(longer: int, limits: tuple[str, ...]) -> int:
+    if not limits:
+        remedy = "Take it out; this kind of call has no limit that rowcall knows."
+        raise ConfigError(Problem("response.on_truncated", "means nothing for these calls", remedy))
+    return longer
 
 
 def statuses(answer: Iterable[str | int]) -> frozenset[int]:

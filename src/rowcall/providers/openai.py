@@ -1,7 +1,8 @@
 """OpenAI's chat completions, responses and embeddings, and those who speak the same.
 
 Facts from https://platform.openai.com/docs/api-reference (chat, responses, embeddings). OpenRouter adds an ``error``
-beside or inside ``choices`` under HTTP 200 once a model has started.
+beside or inside ``choices`` under HTTP 200 once a model has started, and
+what the call cost in dollars.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ CHAT = Form(
         input=("usage.prompt_tokens",),
         output=("usage.completion_tokens",),
         cached=("usage.prompt_tokens_details.cached_tokens",),
-        reasoning="usage.completion_tokens_details.reasoning_tokens",
-        cost="usage.cost",  # what OpenRouter adds
+        reasoning=("usage.completion_tokens_details.reasoning_tokens",),
+        cost="usage.cost",
         errors=("error", "choices[0].error"),
         ends=("choices[0].finish_reason",),
         meanings={"length": "truncated", "content_filter": "filtered", "error": "error_reply"},
@@ -35,7 +36,7 @@ RESPONSES = Form(
         input=("usage.input_tokens",),
         output=("usage.output_tokens",),
         cached=("usage.input_tokens_details.cached_tokens",),
-        reasoning="usage.output_tokens_details.reasoning_tokens",
+        reasoning=("usage.output_tokens_details.reasoning_tokens",),
         errors=("error",),
         ends=("incomplete_details.reason", "status"),
         meanings={"max_output_tokens": "truncated", "content_filter": "filtered", "failed": "error_reply"},
@@ -47,20 +48,20 @@ RESPONSES = Form(
 )
 
 _EITHER = (CHAT.dialect, RESPONSES.dialect)
-ANY_KIND = Dialect(
-    input=tuple(place for kind in _EITHER for place in kind.input),
-    output=tuple(place for kind in _EITHER for place in kind.output),
-    cached=tuple(place for kind in _EITHER for place in kind.cached),
-    reasoning=CHAT.dialect.reasoning,
-    cost=CHAT.dialect.cost,
-    id=CHAT.dialect.id,
-)
-"""What was used, where nobody knows which kind of call a reply belongs to: each says it in its own places."""
-
 EMBEDDINGS = Form(
     extract="data[0].embedding",
     dialect=Dialect(input=("usage.prompt_tokens",), errors=("error",)),
 )
+
+ANY_KIND = Dialect(
+    input=(*CHAT.dialect.input, *RESPONSES.dialect.input),
+    output=(*CHAT.dialect.output, *RESPONSES.dialect.output),
+    cached=(*CHAT.dialect.cached, *RESPONSES.dialect.cached),
+    reasoning=(*CHAT.dialect.reasoning, *RESPONSES.dialect.reasoning),
+    cost=CHAT.dialect.cost,
+    id="id",
+)
+"""What documents of an unknown kind are billed for, by the names that most APIs have taken over."""
 
 OPENAI = Preset(
     place=PLACES["openai"],

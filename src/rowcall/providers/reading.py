@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +34,7 @@ class Reading:
         path: ``extract`` as written, for messages.
         parse: whether the text found is JSON.
         validate: raises Unacceptable where the answer does not follow the schema.
+        assertions: what must hold for the document, with its words.
         verbatim: the body is the answer, as text.
     """
 
@@ -41,14 +42,16 @@ class Reading:
     path: str
     parse: bool
     validate: Callable[[Any], None] | None
+    assertions: tuple[tuple[str, Extract], ...] = ()
     verbatim: bool = False
 
     def answer(self, document: Any) -> Any:
         """The answer in a document; None where there is none.
 
         Raises:
-            Unacceptable: the text is no JSON, or does not follow the schema.
+            Unacceptable: an assertion does not hold, or the text is no JSON, or does not follow the schema.
         """
+        self._assert(document)
         found = document if self.extract is None else self.extract(document)
         if self.parse and isinstance(found, str) and found.strip():
             found = parse_text(found)
@@ -57,6 +60,19 @@ class Reading:
         if found is not None and self.validate:
             self.validate(found)
         return found
+
+    def text(self, document: Any) -> str:
+        """The answer in a document as it came; empty where there is none."""
+        try:
+            found = document if self.extract is None else self.extract(document)
+            return found if isinstance(found, str) else "" if found is None else values.dumps(found).decode()
+        except (Unacceptable, TypeError):
+            return ""
+
+    def _assert(self, document: Any) -> None:
+        for words, expression in self.assertions:
+            if _is_false(expression(document)):
+                raise Unacceptable("assertion", f"{words} does not hold")
 
 
 def _refuse_depth(found: Any) -> None:
@@ -67,7 +83,14 @@ def _refuse_depth(found: Any) -> None:
         raise Unacceptable("not_json", f"the answer is no JSON that can be kept: {error}") from error
 
 
-def make_reading(extract: str | None, parse: str | None, schema: dict[str, Any] | bool | None) -> Reading:
+def _is_false(value: Any) -> bool:
+    """What JMESPath takes for false: null, false, and what is empty; 0 is true."""
+    return value is None or value is False or value in ("", [], {})
+
+
+def make_reading(
+    extract: str | None, parse: str | None, schema: dict[str, Any] | bool | None, assertions: Iterable[str] = ()
+) -> Reading:
     """A reading by the keys of ``[response]``.
 
     Raises:
@@ -78,6 +101,7 @@ def make_reading(extract: str | None, parse: str | None, schema: dict[str, Any] 
         path=extract or "",
         parse=parse == "json" or (parse is None and schema is not None),
         validate=None if schema is None else compile_schema(schema),
+        assertions=tuple((words, compile_path(words, "response.assert")) for words in assertions),
         verbatim=parse == "text" and extract is None,
     )
 

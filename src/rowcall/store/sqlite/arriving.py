@@ -101,6 +101,6 @@ def _settle(
 ) -> None:
     """Settle as after a claim of this very moment; an answer to what is no longer asked is kept as a late one is."""
     connection.execute(prepare, (found.row,))
-    claimed = Job(found.row, arrived.key, found.epoch + 1, 0, 0, 0, True, *asked, {})
+    claimed = Job(found.row, arrived.key, found.epoch + 1, 0, 0, (), True, *asked, {})
     settling.settle(connection, now, settling.ready([Settlement(claimed, arrived.action, outcome=arrived.outcome)]))
     connection.execute(_ANSWERED, (found.row,))

@@ -55,7 +55,7 @@ _SUSPECT_RUNS = "SELECT 1 FROM jobs WHERE status = 'running' AND session = ? AND
 _RUNS = "SELECT 1 FROM jobs WHERE status = 'running' AND session = ? LIMIT 1"
 
 _REJECTED = """
-    SELECT count(*) FROM (SELECT class FROM tries WHERE job = ? AND charged = 1 ORDER BY epoch DESC LIMIT ?)
+    SELECT reason FROM (SELECT class, reason FROM tries WHERE job = ? AND charged = 1 ORDER BY epoch DESC LIMIT ?)
     WHERE class = 'answer'
 """
 
@@ -100,13 +100,12 @@ def _take(connection: sqlite3.Connection, wanted: dict[str, Any]) -> list[Taken]
     return [(*row, _rejected(connection, row)) for row in rows]
 
 
-def _rejected(connection: sqlite3.Connection, row: Taken) -> int:
-    """Rejected answers in the job's present life, which is as long as its attempts are many."""
+def _rejected(connection: sqlite3.Connection, row: Taken) -> tuple[str, ...]:
+    """Why answers were rejected in the job's present life, which is as long as its attempts are many."""
     _, number, _, _, attempts, *_ = row
     if not attempts:
-        return 0
-    (count,) = connection.execute(_REJECTED, (number, attempts)).fetchone()
-    return int(count)
+        return ()
+    return tuple(reason for (reason,) in connection.execute(_REJECTED, (number, attempts)))
 
 
 def read_job(taken: Taken) -> Job:

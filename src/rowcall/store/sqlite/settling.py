@@ -18,7 +18,7 @@ from rowcall.store.sqlite.clock import due, stamp
 _STATUS = {Action.DONE: "done", Action.FAIL: "failed", Action.RETRY: "pending", Action.RELEASE: "pending"}
 _CHARGED = frozenset({Action.DONE, Action.FAIL, Action.RETRY})
 _ERROR_LENGTH = 500
-_BODY_LENGTH = 2000
+_BODY_LENGTH = 20_000
 
 # After a call. The fence: this very claim, and still what was claimed.
 _CLOSE = """

@@ -1,0 +1,250 @@
+"""Files that go along with a request: found by a path or a pattern, read when it is built, never kept.
+
+``{ attach = "{{ row.image }}" }`` anywhere in a body becomes the file as a data URL, ``as = "base64"`` its bytes alone.
+A pattern with ``*``, ``?`` or ``[`` may match several files: the item of the list around it is repeated for each, in
+the order of their names. An empty path leaves the item out.
+
+A path from a record stays below the folder that its template names before the first placeholder, else below the
+config's own; hidden files stay out. So no record can name a file that nobody meant to send.
+"""
+
+from __future__ import annotations
+
+import base64
+import glob
+import mimetypes
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rowcall.errors import AttachmentError, ConfigError, Problem, TemplateError
+from rowcall.templates import Tree, compile_tree, text_of
+
+Row = Mapping[str, Any]
+Chosen = Mapping[str, Path]
+"""The file that stands for each pattern just now."""
+
+LARGEST = 20_000_000
+"""Bytes of one file, unless the config says otherwise."""
+
+_MAGIC = ("*", "?", "[")
+_TEMPLATE = ("{{", "{%", "{#")
+
+
+def _media_type(path: Path) -> str:
+    return mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+
+
+def _base64(path: Path) -> str:
+    return base64.b64encode(path.read_bytes()).decode("ascii")
+
+
+_FORMS: Mapping[str, Callable[[Path], str]] = {
+    "data-url": lambda path: f"data:{_media_type(path)};base64,{_base64(path)}",
+    "base64": _base64,
+    "media-type": _media_type,
+    "name": lambda path: path.name,
+    "text": lambda path: path.read_text("utf-8"),
+}
+"""What an attached file becomes, by ``as``."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Attachment:
+    """One ``{ attach = ..., as = ... }`` of a body; an object of this class comes from the config and from no record.
+
+    Attributes:
+        path: the template of its path or pattern.
+        form: what the file becomes.
+        root: the folder that a record cannot leave; None where the whole path stands in the config.
+    """
+
+    path: Tree
+    form: str
+    root: str | None
+
+
+@dataclass(slots=True)
+class Attachments:
+    """The files of one body.
+
+    Args:
+        folder: where relative paths begin.
+        largest: bytes of one file.
+    """
+
+    folder: Path
+    largest: int = LARGEST
+    found: list[Attachment] = field(default_factory=list)
+
+    def taken_from(self, tree: Any, where: str) -> Any:
+        """The tree with an ``Attachment`` in the place of each ``{ attach = ... }``, kept in ``found`` too.
+
+        Raises:
+            ConfigError: ``as`` is none of the forms.
+            TemplateError: a path that cannot be compiled.
+        """
+        if isinstance(tree, list):
+            return [self.taken_from(item, f"{where}[{at}]") for at, item in enumerate(tree)]
+        if not isinstance(tree, dict):
+            return tree
+        if isinstance(tree.get("attach"), str) and tree.keys() <= {"attach", "as"}:
+            return self._attachment(tree["attach"], tree.get("as", "data-url"), where)
+        return {name: self.taken_from(item, f"{where}.{name}") for name, item in tree.items()}
+
+    def prints(self, row: Row) -> list[Any]:
+        """What a record's files are known by: path, size and time of change; null for one that is not there."""
+        return [item for one in self.found for item in self._prints(one, row)]
+
+    def filled(self, body: Any, row: Row, *, bare: bool = False) -> Any:
+        """The body with the files in their places.
+
+        Args:
+            body: rendered for this record.
+            row: the record.
+            bare: nothing is read, and empty texts stand for the files.
+
+        Raises:
+            AttachmentError: a file is missing, too large or cannot be read, or there are several for one place.
+        """
+        return _Filling(self, row, bare).node(body, {})
+
+    def files(self, one: Attachment, row: Row) -> tuple[str, list[Path]]:
+        """The pattern of an attachment for this record, and the files that it matches; none for an empty one.
+
+        Raises:
+            AttachmentError: a path that leaves its folder, or that matches nothing.
+            TemplateError: the path cannot be rendered.
+        """
+        pattern = text_of(one.path.render(row)).strip()
+        if not pattern:
+            return pattern, []
+        full = self._full(pattern)
+        if one.root is not None:
+            _stay_below(one, full, pattern)
+        try:
+            paths = _matches(full)
+        except (OSError, ValueError) as error:
+            raise _unreadable(one, pattern, error) from error
+        if not paths:
+            raise AttachmentError(f"{one.path.where}: no file matches {pattern!r}", remedy=_FILES)
+        return pattern, paths
+
+    def _attachment(self, path: str, form: Any, where: str) -> Attachment:
+        if not isinstance(form, str) or form not in _FORMS:
+            raise ConfigError(Problem(f"{where}.as", f"must be one of {', '.join(_FORMS)}", _USUAL))
+        if path.startswith("~/"):
+            path = f"{Path.home()}{path[1:]}"
+        self.found.append(Attachment(compile_tree(path, where=where), form, self._root(path)))
+        return self.found[-1]
+
+    def _root(self, path: str) -> str | None:
+        """The folder that a template names before its first placeholder."""
+        begins = [path.index(sign) for sign in _TEMPLATE if sign in path]
+        if not begins:
+            return None
+        before, slash, _ = path[: min(begins)].rpartition("/")
+        return self._full(before + slash)
+
+    def _full(self, path: str) -> str:
+        return os.path.normpath(self.folder / path)
+
+    def _prints(self, one: Attachment, row: Row) -> Iterator[Any]:
+        try:
+            pattern, paths = self.files(one, row)
+            for path in paths:
+                stat = path.stat()
+                yield [pattern, path.name, stat.st_size, stat.st_mtime_ns]
+        except (TemplateError, OSError, ValueError):
+            yield None
+
+
+@dataclass(frozen=True, slots=True)
+class _Filling:
+    """Puts files into one body."""
+
+    attachments: Attachments
+    row: Row
+    bare: bool
+
+    def node(self, node: Any, chosen: Chosen) -> Any:
+        if isinstance(node, Attachment):
+            return "" if self.bare else self._value(node, chosen)
+        if isinstance(node, dict):
+            return {name: self.node(item, chosen) for name, item in node.items()}
+        if isinstance(node, list):
+            return [copy for item in node for copy in self._copies(item, chosen)]
+        return node
+
+    def _copies(self, item: Any, chosen: Chosen) -> Iterator[Any]:
+        """The item once for each file that its attachments match; as it is where it has none."""
+        inside = [] if self.bare else [self.attachments.files(one, self.row) for one in _directly_in(item)]
+        patterns = dict(inside)
+        if not patterns:
+            yield self.node(item, chosen)
+            return
+        if len({len(paths) for paths in patterns.values()}) > 1:
+            raise AttachmentError(f"{', '.join(patterns)} match different numbers of files", remedy=_FILES)
+        for paths in zip(*patterns.values(), strict=True):
+            yield self.node(item, {**chosen, **dict(zip(patterns, paths, strict=True))})
+
+    def _value(self, one: Attachment, chosen: Chosen) -> str:
+        pattern, paths = self.attachments.files(one, self.row)
+        path = chosen.get(pattern) or (paths[0] if len(paths) == 1 else None)
+        if path is None:
+            what = f"{one.path.where}: {pattern!r} matches {len(paths)} files, and one is needed"
+            raise AttachmentError(what, remedy="Several files, or none, need an item of a list of their own.")
+        return self._read(one, path, pattern)
+
+    def _read(self, one: Attachment, path: Path, pattern: str) -> str:
+        try:
+            _check(one, path, self.attachments.largest)
+            return _FORMS[one.form](path)
+        except (OSError, ValueError) as error:
+            raise _unreadable(one, pattern, error) from error
+
+
+def _directly_in(node: Any) -> Iterator[Attachment]:
+    """The attachments of a list's item, without those in lists inside it, which repeat by themselves."""
+    if isinstance(node, Attachment):
+        yield node
+    elif isinstance(node, dict):
+        for item in node.values():
+            yield from _directly_in(item)
+
+
+def _stay_below(one: Attachment, full: str, pattern: str) -> None:
+    inside = Path(os.path.relpath(full, one.root)).parts
+    if not inside or any(part.startswith(".") for part in inside):
+        what = f"{one.path.where}: {pattern!r} is hidden, or outside the folder {one.root}"
+        raise AttachmentError(what, remedy="Name the folder in the template: { attach = '/data/{{ row.image }}' }")
+
+
+def _matches(full: str) -> list[Path]:
+    """The file at a path, there or not; for a pattern those that match it, without hidden ones."""
+    path = Path(full)
+    if path.exists() or not any(sign in full for sign in _MAGIC):
+        return [path]
+    return [match for match in map(Path, sorted(glob.glob(full))) if match.is_file()]  # noqa: PTH207  Path.glob takes hidden ones too
+
+
+def _unreadable(one: Attachment, pattern: str, error: Exception) -> AttachmentError:
+    why = getattr(error, "strerror", None) or str(error)
+    return AttachmentError(f"{one.path.where}: {pattern!r} cannot be read: {why}", remedy=_FILES)
+
+
+def _check(one: Attachment, path: Path, largest: int) -> None:
+    """See that it is a file, not a pipe that never ends, and no larger than allowed."""
+    size = path.stat().st_size
+    if not path.is_file():
+        raise ValueError("not a regular file")
+    if size > largest:
+        what = f"{one.path.where}: {path.name} has {size:,} bytes, and [request] max_attachment is {largest:,}"
+        raise AttachmentError(what, remedy=_LIMIT)
+
+
+_USUAL = 'Left out it is "data-url".'
+_FILES = "Correct the path in the record, or put the file there; then run again."
+_LIMIT = "Make the file smaller, or raise [request] max_attachment."
