@@ -113,7 +113,7 @@ class Adaptive:
 
     def take(self, leaves: float) -> None:
         """Take the place of a call that leaves then."""
-        self._learned.depart(self._sent + 1, leaves)
+        self._learned.depart(leaves)
         self._last, self._gap = leaves, self._spacing(leaves).gap
 
     def give_back(self) -> None:

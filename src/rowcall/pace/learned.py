@@ -2,9 +2,8 @@
 
 When a call is refused (429), a window is used up or a bucket is empty, and so it was at the refusal before. So what
 was taken between the two, divided by the time between them, is what the server allows. From then on calls are
-spread at 98 % of it, though never at less than half the speed that they had. That is held for 20 s (longer after
-long rests and at low rates, since a refusal must stay rare among the calls), then grows by 2 %, 4 %, 8 %, ... a
-second until the next refusal, or is lifted.
+spread at 98 % of it. That is held for 20 s (longer after long rests and at low rates, since a refusal must stay rare
+among the calls), then grows by 2 %, 4 %, 8 %, ... a second until the next refusal, or is lifted.
 
 Not every refusal is about the rate:
 
@@ -62,14 +61,12 @@ class Learned:
         self._refused = 0
         self._resting = self._barren = self.goes_alone = False
         self._seen = 0.0
-        self._speed = _Speed()
         self._began = float("inf")
         self._grows_at = self._deaf_until = float("-inf")
         self._alike = self._early = self._explained = 0
 
-    def depart(self, number: int, now: float) -> None:
+    def depart(self, now: float) -> None:
         """A call is to leave then: a rest, if there was one, is over."""
-        self._speed.depart(number, now)
         self._began = min(self._began, now)
         if self._resting:
             self._resting = False
@@ -85,7 +82,7 @@ class Learned:
         """A call was refused; ``sent`` is the number of the latest one, ``explained``: there were too many at once."""
         self._refused += self._since is None or number > self._since.sent
         if number > self._latest.sent:
-            self._latest = _Refusal(number, sent, now, explained, self._speed.at(sent, now))
+            self._latest = _Refusal(number, sent, now, explained)
             self._resting = True
         else:
             self._latest.see(number, refused=True)
@@ -146,8 +143,7 @@ class Learned:
         if self._early >= USELESS:
             self._rate, self._early, self._deaf_until = None, 0, now + DEAF_FOR
             return
-        allowed *= SHARE
-        self._rate = min(max(allowed, latest.speed / 2), before) if before else allowed
+        self._rate = min(allowed * SHARE, before or allowed)
         hold = max(HOLD, HOLD_CALLS / self._rate, HOLD_RESTS * (now - latest.at))
         self._grows_at = now + min(hold, LONGEST_HOLD)
 
@@ -168,29 +164,13 @@ class Learned:
         return True
 
 
-class _Speed:
-    """Calls that left in a second, by the last one to two seconds."""
-
-    def __init__(self) -> None:
-        self._before = self._mark = (0, float("-inf"))
-
-    def depart(self, number: int, now: float) -> None:
-        if now > self._mark[1] + STEP:
-            self._before, self._mark = self._mark, (number, now)
-
-    def at(self, sent: int, now: float) -> float:
-        number, since = self._before
-        return (sent - number) / max(now - since, STEP)
-
-
 class _Refusal:
     """The first refusal of a round trip, and how the calls fared that left between it and its answer."""
 
-    def __init__(self, number: int, sent: int, at: float, explained: bool = False, speed: float = 0.0) -> None:
+    def __init__(self, number: int, sent: int, at: float, explained: bool = False) -> None:
         self.sent = sent
         self.at = at
         self.explained = explained
-        self.speed = speed
         self._number = number
         self._taken = self._refused = 0
 
