@@ -105,6 +105,14 @@ class Resting:
 
 
 @dataclass(frozen=True, slots=True)
+class Slowed:
+    """The API refused calls or was overloaded: fewer are in flight at a time from now on, until it takes more."""
+
+    slots: int
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
 class Stopping:
     """The run takes no more jobs; calls in flight may still end."""
 
@@ -155,6 +163,7 @@ Event = (
     | GateClosed
     | GateOpened
     | Resting
+    | Slowed
     | Stopping
     | LateOutcome
     | LoopBlocked

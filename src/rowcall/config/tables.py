@@ -239,6 +239,7 @@ class PaceTable(Table):
     """``[pace]``: how fast."""
 
     concurrency: Natural = 32
+    adaptive: bool = True
     requests: RateLimits | None = None
     tokens: TokenRateLimits | None = None
 

@@ -16,6 +16,7 @@ from typing import Any
 from rowcall.calling import Departure, Wire
 from rowcall.handlers.call import Call, Shared, SyncCall
 from rowcall.handlers.plain import NotPlain, plain
+from rowcall.handlers.room import Room
 from rowcall.handlers.slots import Slots
 from rowcall.handlers.watch import LoopWatch
 from rowcall.job import Job
@@ -55,7 +56,7 @@ class HandlerCaller:
         self._function = function
         self._columns = columns
         self._endpoint = endpoint
-        self._shared = Shared(endpoint, answers, wire, Slots(wire.concurrency))
+        self._shared = Shared(endpoint, answers, wire, Slots(wire.concurrency), Room(wire.adaptive))
         self._threads = Threads(wire.concurrency, "handler")
         self._watch = LoopWatch(function, wire.emit) if is_async(function) else None
         self._run = self._run_in_loop if self._watch else self._run_in_thread
