@@ -93,7 +93,7 @@ class SQLiteReader(Reader):
         """The record of a job; None where it was pruned."""
         record = await self._read(queries.payload, row)
         with translated(self.path):
-            return None if record is None else values.loads(record)
+            return None if record is None else values.read_back(record)
 
     async def tries(self, row: int) -> list[Try]:
         """A job's unsuccessful calls, oldest first."""
