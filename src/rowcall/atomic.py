@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import fcntl
+import hashlib
 import io
 import os
 import secrets
@@ -29,9 +31,9 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     target = Path(os.path.realpath(path))
     with explained(path):
         in_place = target.exists() and not target.is_file()
-        temporary = target if in_place else target.with_name(f".rowcall-{secrets.token_hex(8)}.tmp")
         mode = None if in_place else _mode_to_keep(target)
-        file = _File(temporary, "wb" if in_place else "xb", shown=path)
+        file = _File(target, "wb", shown=path) if in_place else _temporary(target, shown=path)
+        temporary = Path(os.fsdecode(file.name))
     try:
         with io.BufferedWriter(file) as buffered:
             yield buffered
@@ -70,6 +72,27 @@ class _File(io.FileIO):
     def write(self, data: Any) -> int:
         with explained(self.shown):
             return super().write(data)
+
+
+def _temporary(target: Path, *, shown: Path) -> _File:
+    """A new file beside ``target``, locked as long as it is open; what earlier ones left by their death is removed."""
+    mark = hashlib.blake2b(os.fsencode(target.name), digest_size=6).hexdigest()
+    for left in target.parent.glob(f".rowcall-{mark}-*.tmp"):
+        _remove_dead(left)
+    while True:
+        file = _File(target.with_name(f".rowcall-{mark}-{secrets.token_hex(8)}.tmp"), "xb", shown=shown)
+        with suppress(OSError):  # a file system without locks: nobody else can lock it either
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX)
+        if os.fstat(file.fileno()).st_nlink:
+            return file
+        file.close()  # taken for dead in the moment before it was locked
+
+
+def _remove_dead(temporary: Path) -> None:
+    """Remove a temporary file that no living process has locked."""
+    with suppress(OSError), temporary.open("rb") as file:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        temporary.unlink()
 
 
 def _finish(file: _File, mode: int | None, target: Path) -> None:

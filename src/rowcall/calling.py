@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from time import monotonic
-from typing import Protocol
+from typing import Protocol, Self
 
 from rowcall.client import Client, failure_of
 from rowcall.errors import TemplateError
-from rowcall.events import Listener, RequestEnded
+from rowcall.events import Listener, RequestEnded, Slowed
 from rowcall.job import Job
 from rowcall.outcome import Failure, FailureClass, Outcome, Reply
+from rowcall.pace.adaptive import Adaptive, Passage
 from rowcall.pace.gate import Gate
 from rowcall.pace.rate import Rate
 from rowcall.price import Prices, guess, priced
 from rowcall.providers.base import Call, Provider, Request
+from rowcall.reserving import UNLIMITED, Places
 
 
 class Departure:
@@ -26,14 +28,18 @@ class Departure:
         gate: the gate of the run.
         fresh: it goes over a new connection.
         probe: it asks whether the API is back.
+        held: whether no call may leave now, for a reason that the gate does not know: a rest, a pause, the end.
 
     Attributes:
         number: its number; None until a request has left.
     """
 
-    def __init__(self, gate: Gate, *, fresh: bool = False, probe: bool = False) -> None:
+    def __init__(
+        self, gate: Gate, *, fresh: bool = False, probe: bool = False, held: Callable[[], bool] = lambda: False
+    ) -> None:
         self._gate = gate
         self._probe = probe
+        self._held = held
         self.fresh = fresh
         self.number: int | None = None
 
@@ -41,6 +47,11 @@ class Departure:
     def barred(self) -> bool:
         """The gate has closed meanwhile, and this call is not the one that may pass."""
         return self._gate.closed is not None and not self._probe
+
+    @property
+    def held(self) -> bool:
+        """The call may not leave now, for whatever reason."""
+        return self.barred or self._held()
 
     def leave(self) -> None:
         """A request leaves; the first one is what counts."""
@@ -52,17 +63,23 @@ class Departure:
         self._gate.stay()
 
 
+ANY = 1_000_000
+"""More requests than can ever be in flight."""
+
+
 @dataclass(frozen=True, slots=True)
 class Wire:
     """What a run lends to those who make its calls.
 
     Attributes:
         client: sends; one call of ``exchange`` is one HTTP request.
-        rate: gives the places at which requests may leave.
+        rate: gives the places at which requests may leave, as far as this process alone is concerned.
         concurrency: most requests in flight.
         call_key: the key of a job's call, stable over tries, restarts and processes.
         emit: told of every request that ended.
         prices: what a call costs; None where that is not known.
+        places: gives the places that processes share.
+        adaptive: told of every request, and what its reply says of the server's limits.
     """
 
     client: Client
@@ -71,6 +88,31 @@ class Wire:
     call_key: Callable[[Job], str]
     emit: Listener
     prices: Prices | None = None
+    places: Places = UNLIMITED
+    adaptive: Adaptive = field(default_factory=lambda: Adaptive(ANY, learns=False))
+
+
+class Crossing:
+    """One request under way, as the pace sees it: a ``with`` block that it leaves within."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+        self._passage: Passage | None = wire.adaptive.depart(monotonic())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._passage:
+            self._wire.adaptive.drop()
+
+    def end(self, headers: Mapping[str, str], failure: Failure | None) -> None:
+        """It came to this, with these headers in its reply; without it, it was dropped."""
+        assert self._passage is not None
+        passage, self._passage = self._passage, None
+        adaptive = self._wire.adaptive
+        if adaptive.arrive(passage, monotonic(), headers, failure) and failure:
+            self._wire.emit(Slowed(adaptive.slots, failure.message))
 
 
 class Caller(Protocol):
@@ -82,8 +124,14 @@ class Caller(Protocol):
 
     takes_places: bool
 
-    async def call(self, job: Job, departure: Departure) -> Outcome:
-        """Make a job's call; whatever goes wrong is an outcome. ``departure.leave`` is said when a request leaves."""
+    async def call(self, job: Job, departure: Departure) -> Outcome | None:
+        """Make a job's call; whatever goes wrong is an outcome. ``departure.leave`` is said when a request leaves.
+
+        None: it could not leave now, and the job is to be put back as if it had never been claimed.
+        """
+
+    def resize(self, concurrency: int) -> None:
+        """Let so many requests be in flight from now on; the worker sees to it where a call is one request."""
 
     def guess(self, job: Job) -> int:
         """Roughly what a job's call will cost, in nano-dollars; 0 where nothing is known."""
@@ -101,15 +149,26 @@ class RequestCaller:
         self._provider = provider
         self._wire = wire
 
-    async def call(self, job: Job, departure: Departure) -> Outcome:
-        """Build, send, read."""
+    async def call(self, job: Job, departure: Departure) -> Outcome | None:
+        """Build, wait for a place, send, read."""
         built = await self._built(job)
         if isinstance(built, Failure):
             return built
+        estimate = self._wire.places.estimate(lambda: built.content)
+        if not await self._wire.places.place(estimate) or departure.held:
+            return None
         departure.leave()
-        reply = await self._send(built, fresh=departure.fresh)
-        self._wire.emit(request_ended(job, reply))
-        return reply if isinstance(reply, Failure) else priced(self._provider.read(reply), self._wire.prices)
+        with Crossing(self._wire) as crossing:
+            reply = await self._send(built, fresh=departure.fresh)
+            self._wire.emit(request_ended(job, reply))
+            outcome = reply if isinstance(reply, Failure) else priced(self._provider.read(reply), self._wire.prices)
+            headers = reply.headers if isinstance(reply, Reply) else {}
+            crossing.end(headers, outcome if isinstance(outcome, Failure) else None)
+        self._wire.places.correct(estimate, outcome.usage)
+        return outcome
+
+    def resize(self, concurrency: int) -> None:
+        """Nothing to change."""
 
     def guess(self, job: Job) -> int:
         """By the characters of its request, and the tokens that it allows for the answer."""

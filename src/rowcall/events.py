@@ -76,6 +76,13 @@ class Settled:
 
 
 @dataclass(frozen=True, slots=True)
+class Shared:
+    """So many records got the answer of another one that sends the same."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class GateClosed:
     """The API cannot be reached: calls wait, one probe at a time goes out, nothing is charged."""
 
@@ -94,6 +101,14 @@ class Resting:
     """The API asked for a rest: no call leaves for so many seconds."""
 
     seconds: float
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class Slowed:
+    """The API refused calls or was overloaded: fewer are in flight at a time from now on, until it takes more."""
+
+    slots: int
     cause: str
 
 
@@ -129,6 +144,13 @@ class StoreWaits:
     message: str
 
 
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """What a person set holds from now on: ``concurrency=5, pause=true``; empty: all is as the config says again."""
+
+    settings: str
+
+
 Event = (
     InputRead
     | CallBegan
@@ -137,12 +159,15 @@ Event = (
     | RequestEnded
     | CallEnded
     | Settled
+    | Shared
     | GateClosed
     | GateOpened
     | Resting
+    | Slowed
     | Stopping
     | LateOutcome
     | LoopBlocked
     | StoreWaits
+    | Followed
 )
 Listener = Callable[[Event], None]

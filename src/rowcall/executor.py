@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from time import monotonic
 
 from rowcall.calling import Caller, Departure
 from rowcall.events import CallBegan, CallDropped, CallEnded, Listener
 from rowcall.job import Job
 from rowcall.judge import Judge, Ruling
-from rowcall.outcome import Outcome
+from rowcall.outcome import Outcome, put_back
 from rowcall.settler import Settler
 
 
@@ -29,21 +30,26 @@ class Executor:
         self._settler = settler
         self._emit = emit
 
-    async def execute(self, job: Job, *, probe: bool = False) -> Ruling:
+    async def execute(self, job: Job, *, probe: bool = False, held: Callable[[], bool] = lambda: False) -> Ruling:
         """Make the job's call and hand over what is to be written; the ruling says what else follows.
 
         Args:
             job: a claimed job.
             probe: the call asks whether the API is back, on a fresh connection.
+            held: whether no call may leave now; where that holds at last, the job is put back.
         """
         fresh = probe or self._judge.fresh_connection(job)
-        departure = Departure(self._judge.gate, fresh=fresh, probe=probe)
+        departure = Departure(self._judge.gate, fresh=fresh, probe=probe, held=held)
         outcome = await self._call(job, departure)
+        if outcome is None:
+            self._emit(CallDropped(job.key))
+            self._settler.put([put_back(job)])
+            return Ruling()
         ruling = self._judge.rule(job, departure.number, outcome, now=monotonic(), probe=probe)
         self._hand_over(job, outcome, ruling)
         return ruling
 
-    async def _call(self, job: Job, departure: Departure) -> Outcome:
+    async def _call(self, job: Job, departure: Departure) -> Outcome | None:
         self._emit(CallBegan(job.key))
         try:
             return await self._caller.call(job, departure)

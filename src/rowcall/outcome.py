@@ -147,3 +147,8 @@ class Settlement:
     action: Action
     wait: float | None = None
     outcome: Outcome | None = None
+
+
+def put_back(job: Job) -> Settlement:
+    """A job that was claimed and not called goes back as if it had never been claimed."""
+    return Settlement(job, Action.RELEASE)

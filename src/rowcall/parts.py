@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rowcall.calling import Caller, RequestCaller, Wire
 from rowcall.config import Config, Secret
 from rowcall.errors import ConfigError, OutputError, Problem, RowcallError
-from rowcall.exports import FormatName, check_export, open_export
-from rowcall.exports.base import Export
+from rowcall.exports import FormatName, check_export
 from rowcall.handlers import Function, HandlerCaller, load_function
 from rowcall.job import Job
 from rowcall.mock import Faults, MockAPI
@@ -26,24 +25,28 @@ from rowcall.providers.base import Provider
 from rowcall.providers.endpoint import Endpoint
 from rowcall.providers.http import statuses
 from rowcall.providers.reading import Unacceptable, compile_path
-from rowcall.results import Columns
+from rowcall.results import RENAME, Columns, Shape, said_of_clash
 from rowcall.sources import open_source
 from rowcall.sources.base import Source
 from rowcall.sources.kept import Kept
 from rowcall.sources.storefile import StoreSource
 from rowcall.store.sqlite import SQLiteReader, SQLiteStore
-from rowcall.templates import FilePrints, Tree, check_columns, compile_key, request_hash, union
+from rowcall.templates import FilePrints, Key, Tree, check_columns, compile_key, request_hash, union
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What joins an input and its answers, the same for a run and for an export; and what makes the calls."""
+    """What joins an input and its answers, the same for a run and for an export; and what makes the calls.
+
+    ``target`` is whom limits and rests belong to: scheme, host and port.
+    """
 
     source: Source
     make_caller: Callable[[Wire], Caller]
     keying: Keying
     columns: Columns
     request_hash: str
+    target: str
     network: Network
     prices: Prices | None = None
 
@@ -58,11 +61,12 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """How calls are made: what they use of a record, their templates, and what makes them once there is a wire."""
+    """How calls are made: what they use of a record, their templates, what makes them on a wire, and who is called."""
 
     columns: frozenset[str] | None
     trees: tuple[Tree, ...]
     make_caller: Callable[[Wire], Caller]
+    target: str
     files: FilePrints | None = None
 
 
@@ -94,9 +98,14 @@ def fit_together(config: Config, source: Source, calls: Calls) -> Parts:
     check_columns([*calls.trees, *([key.tree] if key.tree else [])], available)
     check_handler_columns(config, available)
     columns = make_columns(config.output.columns)
-    hashed = request_hash(config.fingerprint())
-    keying = Keying(key, calls.columns, calls.files)
-    return Parts(source, calls.make_caller, keying, columns, hashed, make_network(config), make_prices(config))
+    keying, hashed = Keying(key, calls.columns, calls.files), request_hash(config.fingerprint())
+    target, network, prices = _target(config, calls), make_network(config), make_prices(config)
+    return Parts(source, calls.make_caller, keying, columns, hashed, target, network, prices)
+
+
+def _target(config: Config, calls: Calls) -> str:
+    """Who is called; the mock API is one, whatever port it has this time."""
+    return "mock" if config.api.preset == "mock" and config.api.base_url is None else calls.target
 
 
 def check_handler_columns(config: Config, available: Sequence[str] | None) -> None:
@@ -118,7 +127,8 @@ def calls_of(config: Config, base_url: str | None = None) -> Calls:
     table = config.handler
     if table is None:
         provider = provider_of(config, base_url)
-        return Calls(provider.columns, provider.trees, lambda wire: RequestCaller(provider, wire), provider.files)
+        make_caller = partial(RequestCaller, provider)
+        return Calls(provider.columns, provider.trees, make_caller, provider.target, provider.files)
     function = load_function(table.path, folder=config.folder, where=config.where(("handler", "path")))
     return handler_calls(config, function, base_url)
 
@@ -132,7 +142,8 @@ def handler_calls(config: Config, function: Function, base_url: str | None = Non
     answers = statuses(config.response.answer)
     in_headers = union(endpoint.trees)
     used = None if shown is None or in_headers is None else shown | in_headers
-    return Calls(used, endpoint.trees, lambda wire: HandlerCaller(function, shown, endpoint, answers, wire))
+    make_caller = partial(HandlerCaller, function, shown, endpoint, answers)
+    return Calls(used, endpoint.trees, make_caller, endpoint.target)
 
 
 def make_columns(paths: Mapping[str, str]) -> Columns:
@@ -171,6 +182,7 @@ def source_of(config: Config) -> Source:
         quoting=table.quoting,
         encoding=table.encoding,
         sql=table.sql,
+        sheet=table.sheet,
         on_bad=table.on_bad,
     )
     return source if source.rereadable else Kept(source)
@@ -274,8 +286,13 @@ async def open_reader(config: Config) -> SQLiteReader:
     return await SQLiteReader.open(config.store_path)
 
 
-def check_output(config: Config, path: Path) -> None:
+def check_output(config: Config, path: Path, format_: FormatName | None = None) -> None:
     """See that the export can be written, and replaces nothing the run lives on, before anything is called.
+
+    Args:
+        config: of the batch job.
+        path: the export.
+        format_: its format; None: the config's for the config's own path, else by the path's suffix.
 
     Raises:
         OutputError: it cannot, or it is.
@@ -287,7 +304,7 @@ def check_output(config: Config, path: Path) -> None:
     }.items():
         if path.resolve() == other.resolve() and str(path) != "-":
             raise OutputError(f"{path} is {what}", remedy="name another file in [output] path, or with -o")
-    check_export(path, format=format_at(config, path))
+    check_export(path, format=format_ or format_at(config, path))
 
 
 def format_at(config: Config, path: Path) -> FormatName | None:
@@ -295,6 +312,23 @@ def format_at(config: Config, path: Path) -> FormatName | None:
     return config.output.format if path == config.output_path else None
 
 
-def open_output(config: Config, path: Path, format_: FormatName | None) -> AbstractContextManager[Export]:
-    """The export, written as a whole or not at all."""
-    return open_export(path, format=format_ or format_at(config, path))
+def check_output_columns(config: Config, available: Sequence[str] | None) -> None:
+    """See that ``[output]`` fits the columns of the input; ``available`` is None where it does not say.
+
+    Raises:
+        ConfigError: a new column that the input has too, or one to keep that it does not have.
+    """
+    table, known = config.output, available or []
+    unknown = [name for name in table.keep or () if available is not None and name not in known]
+    if unknown:
+        what = f"output.keep names {', '.join(map(repr, unknown))}, which the input does not have"
+        raise ConfigError(Problem(config.where(("output", "keep")), what, f"the columns are: {', '.join(known[:50])}"))
+    clash = set(Shape(keep=table.keep).kept(known)) & table.columns.keys()
+    if clash and not (table.overwrite or table.flatten or table.format == "openai-batch-output"):
+        raise ConfigError(Problem(config.where(("output", "columns")), said_of_clash(clash), RENAME))
+
+
+def key_column(key: Key, keep: Sequence[str] | None) -> tuple[str, bool]:
+    """The column that rows are found by in a table, and whether the input lacks it: ``key`` where it is no column."""
+    named = key.spec is not None and "{{" not in key.spec and (keep is None or key.spec in keep)
+    return (key.spec, False) if named and key.spec else ("key", True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass
@@ -14,27 +15,39 @@ from rowcall.backoff import RetryPolicy
 from rowcall.calling import Caller, Wire
 from rowcall.client import Client, raise_descriptor_limit
 from rowcall.config import Config
+from rowcall.config.live import LiveSettings
+from rowcall.config.units import TokenLimits
 from rowcall.ending import Ending, Patience
 from rowcall.errors import Full, InputError, RequestChanged, RowcallError, SchemaMismatch, Unavailable
-from rowcall.events import Event, InputRead, Joined, Listener, StoreWaits
+from rowcall.events import Event, Followed, GateClosed, InputRead, Joined, Listener, StoreWaits
 from rowcall.executor import Executor
 from rowcall.exports import FormatName
 from rowcall.job import Status
 from rowcall.judge import Judge
 from rowcall.network import make_client
 from rowcall.outcome import Action
+from rowcall.pace.adaptive import Adaptive, Narrowed
 from rowcall.pace.budget import Budget
 from rowcall.pace.gate import ALONE_FOR, PROBE_WAITS, Closed, Gate
-from rowcall.pace.rate import Limit, Onlooker, Rate
-from rowcall.parts import Parts, assemble, check_output, make_mock, open_reader, open_store
+from rowcall.pace.outlook import Foreseen, Outlook
+from rowcall.pace.rate import Onlooker, Rate
+from rowcall.parts import Parts, assemble, check_output, check_output_columns, make_mock, open_reader, open_store
 from rowcall.price import nano
 from rowcall.producer import Destination, Producer
+from rowcall.reserving import Reserving, buckets_of
 from rowcall.settler import Settler
+from rowcall.sources.base import Source
+from rowcall.sources.sampled import Sampled
+from rowcall.steering import Helm, Steering
 from rowcall.store.base import Counts, Enqueued, ErrorGroup, Reader, RequestStanding, Run, Selection, Store
 from rowcall.tally import Tally
+from rowcall.twins import Twins
+from rowcall.vitals import HeldUp, Vitals
 from rowcall.worker import Assignment, Worker
 from rowcall.writing import write_output
 
+CONNECTIONS = 10_000
+"""Connections that the wire allows: the worker keeps calls in flight to the concurrency, which may be set live."""
 IfChanged = Literal["keep", "redo", "stop"]
 """What to do about records that were done with another request: keep their answers, call them again, or stop."""
 Ask = Callable[[RequestStanding], IfChanged]
@@ -52,6 +65,8 @@ class Options:
         retry_failed: failed records are set back to pending first.
         output: the export goes there instead of to the config's path.
         left_behind: pending records that are no longer in the input are worked on too.
+        sample: only so many records of the input, the same ones each time; None: all.
+        now: a rest that an earlier run was asked for is not kept.
     """
 
     limit: int | None = None
@@ -61,6 +76,8 @@ class Options:
     retry_failed: bool = False
     output: Path | None = None
     left_behind: bool = False
+    sample: int | None = None
+    now: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +170,13 @@ class _Begun:
     limit: int | None
     left_behind: bool
     spent: int
+    sample: int | None
+
+    @property
+    def source(self) -> Source:
+        """What is read in this run; the export reads all of the input."""
+        source = self.parts.source
+        return Sampled(source, self.parts.keying.key.of, self.sample) if self.sample else source
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +187,14 @@ class _Live:
     producer: Producer
     gate: Gate
     rate: Rate
+    adaptive: Adaptive
     caller: Caller
+    settler: Settler
+    outlook: Outlook
+    reserving: Reserving
+    steering: Steering
+    vitals: Vitals
+    budget: Budget
 
 
 class Pipeline:
@@ -191,6 +222,7 @@ class Pipeline:
         self._assembling = assembling
         self._concurrency = raise_descriptor_limit(config.pace.concurrency)
         self._live: _Live | None = None
+        self._followed = ""
         self._worked_off = False
         self._budget: Budget | None = None
         self._stopped: Ending | None = None
@@ -217,8 +249,13 @@ class Pipeline:
 
     @property
     def concurrency(self) -> int:
-        """Most calls in flight: as configured, or what the limit of open files allows."""
-        return self._concurrency
+        """Most calls in flight: as configured or set, or what the limit of open files allows."""
+        return self._live.worker.concurrency if self._live else self._concurrency
+
+    @property
+    def slots(self) -> int:
+        """Calls that may be in flight now: at most ``concurrency``, fewer where the API takes no more."""
+        return self._live.worker.slots if self._live else self._concurrency
 
     @property
     def in_flight(self) -> int:
@@ -241,16 +278,43 @@ class Pipeline:
         return max(0.0, self._live.rate.resting_until - monotonic()) if self._live else 0.0
 
     @property
+    def held_up(self) -> HeldUp | None:
+        """What keeps calls from leaving."""
+        return self._live.vitals.held_up if self._live else None
+
+    @property
+    def paused(self) -> bool:
+        """A person wants no call to leave."""
+        return self._live is not None and self._live.outlook.paused
+
+    @property
     def first_alone(self) -> bool:
         """The first call of the run is out, and the others wait for what it gives."""
         gate = self._live.gate if self._live else None
         return bool(gate and gate.sent and gate.closed is None and gate.room(monotonic()) == 0)
 
     @property
-    def rate_wait(self) -> float:
-        """Seconds until ``[pace] requests`` lets the next call leave."""
+    def api_wait(self) -> float:
+        """Seconds until the API's limits, told by it or learned, let the next call leave."""
         now = monotonic()
-        return max(0.0, self._live.rate.next_at(now) - now) if self._live else 0.0
+        return max(0.0, self._live.adaptive.next_at(now) - now) if self._live else 0.0
+
+    @property
+    def spent_for(self) -> float:
+        """Seconds for which nothing is left of a limit that the API told of."""
+        now = monotonic()
+        return max(0.0, (self._live.adaptive.spent_until(now) or now) - now) if self._live else 0.0
+
+    @property
+    def rate_wait(self) -> float:
+        """Seconds until the limits let the next call leave."""
+        now = monotonic()
+        return max(0.0, self._live.outlook.next_at(now) - now) if self._live else 0.0
+
+    @property
+    def limits(self) -> str:
+        """The limits in force, as people write them."""
+        return ", ".join(map(str, self._live.reserving.buckets)) if self._live else ""
 
     def stop(self, reason: str, message: str = "") -> None:
         """Take no more jobs; calls in flight are waited for up to ``[stop] grace``."""
@@ -280,6 +344,8 @@ class Pipeline:
             check_output(self.config, output)
         async with AsyncExitStack() as stack:
             parts = await self._prepare(stack)
+            if output:
+                check_output_columns(self.config, parts.source.columns())
             agreement = await self._agree(parts, options)
             begun = await self._begin(stack, parts, agreement, options)
             try:
@@ -312,10 +378,12 @@ class Pipeline:
 
         Args:
             path: where to; ``-`` is stdout.
-            format_: ``csv``, ``tsv`` or ``jsonl``; None: by the path's suffix.
+            format_: None: the config's for the config's own path, else by the path's suffix.
             only: records with that status alone.
         """
+        check_output(self.config, path, format_)
         parts = await asyncio.to_thread(lambda: self._assembling(self.config.resolve()))
+        check_output_columns(self.config, parts.source.columns())
         async with await open_reader(self.config) as reader:
             return await self._export(reader, parts, path, format_, only)
 
@@ -348,7 +416,7 @@ class Pipeline:
         """Open the store and make this run known in it; what begins here ends with ``stack``."""
         name = self.config.name
         store = await stack.enter_async_context(await open_store(self.config, self._wait))
-        client = await stack.enter_async_context(make_client(self.config, self._concurrency, parts.network))
+        client = await stack.enter_async_context(make_client(self.config, CONNECTIONS, parts.network))
         session = await store.begin_session()
         stack.push_async_callback(store.end_session, session)
         await store.reap()
@@ -361,8 +429,21 @@ class Pipeline:
         batch = options.batch or f"pass-{run.pass_}"
         spent = await store.spent(name)
         left_behind = options.left_behind
+        if options.now:
+            await store.end_rest(parts.target)
         return _Begun(
-            store, parts, client, session, run, request, agreement.known, batch, options.limit, left_behind, spent
+            store,
+            parts,
+            client,
+            session,
+            run,
+            request,
+            agreement.known,
+            batch,
+            options.limit,
+            left_behind,
+            spent,
+            options.sample,
         )
 
     async def _work(self, begun: _Begun) -> Ending:
@@ -371,9 +452,13 @@ class Pipeline:
         if self._stopped:
             live.worker.stop(self._stopped)
         try:
+            await live.steering.look()
             async with asyncio.TaskGroup() as group:
                 producing = group.create_task(self._produce(live))
+                beside = [group.create_task(live.steering.run()), group.create_task(live.reserving.run())]
                 ending = await live.worker.run()
+                for task in beside:
+                    task.cancel()
                 if ending.reason not in ("done", "limit"):
                     producing.cancel()
         except BaseExceptionGroup as errors:
@@ -401,35 +486,88 @@ class Pipeline:
         backoff = config.retry.backoff
         policy = RetryPolicy(config.retry.attempts, backoff.first, backoff.max, config.response.budgets)
         judge = Judge(gate, policy, request_known=begun.known)
-        asked = config.pace.requests
-        rate = Rate(Limit(asked.count, asked.per) if asked else None)
+        adaptive = Adaptive(self._concurrency, learns=config.pace.adaptive)
+        rate, outlook, parts = Narrowed(adaptive), Outlook(), begun.parts
         settler = Settler(
             store,
             concurrency=self._concurrency,
             emit=self._emit,
             loaded=lambda: worker.in_flight > 0,
             full=lambda full: worker.stop_full(full),
+            share=config.input.dedupe and begun.limit is None,
+            written=lambda group: worker.written(group),
         )
-        parts = begun.parts
-        wire = Wire(begun.client, rate, self._concurrency, parts.call_key, self._emit, parts.prices)
+        reserving = Reserving(
+            store,
+            parts.target,
+            outlook,
+            emit=self._emit,
+            rested=lambda seconds: steering.rest(seconds),
+            full=lambda full: worker.stop_full(full),
+        )
+        foreseen = Foreseen(rate, outlook)
+        wire = Wire(
+            begun.client,
+            foreseen,
+            self._concurrency,
+            parts.call_key,
+            self._emit,
+            parts.prices,
+            places=reserving,
+            adaptive=adaptive,
+        )
         caller = parts.make_caller(wire)
         most = config.stop.max_cost
-        self._budget = Budget(nano(most), begun.spent, caller.guess) if most is not None else None
+        budget = Budget(None if most is None else nano(most), begun.spent, caller.guess)
+        self._budget = budget
         executor = Executor(caller, judge, settler, emit=self._emit)
         worker = Worker(
             store,
             executor,
             judge,
-            Onlooker(rate) if caller.takes_places else rate,
+            Foreseen(Onlooker(rate) if caller.takes_places else rate, outlook),
             settler,
             self._assignment(begun),
             emit=self._emit,
             input_over=lambda: producer.over,
-            budget=self._budget,
+            budget=budget,
+            twins=Twins() if config.input.dedupe else None,
+            most=None if caller.takes_places else lambda: adaptive.slots,
         )
+        vitals = Vitals(self.tally, worker, gate, rate, outlook)
+        helm = Helm(rate, worker.rest, self._follow, lambda: self._totals() | {"live": vitals.read()})
+        steering = Steering(store, run, config.name, parts.target, helm)
         to = Destination(config.name, run.pass_, begun.request, begun.batch)
-        producer = Producer(store, parts.source, parts.keying, to, notice=worker.notice, left_behind=begun.left_behind)
-        return _Live(worker, producer, gate, rate, caller)
+        producer = Producer(store, begun.source, parts.keying, to, notice=worker.notice, left_behind=begun.left_behind)
+        return _Live(
+            worker, producer, gate, rate, adaptive, caller, settler, outlook, reserving, steering, vitals, budget
+        )
+
+    def _follow(self, settings: LiveSettings) -> None:
+        """Let the config hold, and over it what a person set."""
+        live = self._live
+        assert live is not None
+        self._limit(live, settings)
+        if settings.pause != live.outlook.paused:
+            live.outlook.paused = settings.pause
+            live.reserving.withdraw()
+            live.worker.hold()
+        if str(settings) != self._followed:
+            self._followed = str(settings)
+            self._emit(Followed(self._followed))
+
+    def _limit(self, live: _Live, settings: LiveSettings) -> None:
+        pace, most = self.config.pace, self.config.stop.max_cost
+        requests = pace.requests if settings.requests is None else settings.requests
+        tokens = pace.tokens if settings.tokens is None else settings.tokens
+        most = most if settings.max_cost is None else settings.max_cost
+        self._resize(live, raise_descriptor_limit(settings.concurrency or pace.concurrency))
+        live.reserving.limit(buckets_of(requests or (), tokens or TokenLimits()))
+        live.budget.limit = None if most is None or math.isinf(most) else nano(most)
+
+    def _resize(self, live: _Live, concurrency: int) -> None:
+        for part in (live.worker, live.settler, live.caller, live.adaptive):
+            part.resize(concurrency)
 
     def _assignment(self, begun: _Begun) -> Assignment:
         stop = self.config.stop
@@ -442,6 +580,7 @@ class Pipeline:
             grace=stop.grace,
             patience=Patience(stop.first_success, stop.offline_for, stop.max_failures),
             beat=min(self.config.store.lease / 12, 5.0),
+            max_wait=self.config.retry.max_wait,
         )
 
     async def _report(self, begun: _Begun, ending: Ending, output: Path | None, elapsed: float) -> Report:
@@ -452,7 +591,7 @@ class Pipeline:
             enqueued=self.enqueued,
             tally=self.tally,
             counts=await store.counts(name),
-            strays=0 if self.reading else await store.strays(name, begun.run.pass_),
+            strays=0 if self.reading or begun.sample else await store.strays(name, begun.run.pass_),
             joined=begun.run.joined,
             output=output,
             rows=await self._export(store, begun.parts, output) if output else 0,
@@ -482,6 +621,8 @@ class Pipeline:
 
     def _emit(self, event: Event) -> None:
         self.tally(event)
+        if isinstance(event, GateClosed) and self._live:
+            self._live.adaptive.outage()
         if self._budget:
             self._budget(event)
         if self._listener:

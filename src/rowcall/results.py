@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Protocol
 
+from rowcall.errors import OutputError
 from rowcall.job import Record, Status
 from rowcall.producer import Keying
 from rowcall.sources.base import Source
@@ -50,6 +51,34 @@ class Joined:
 
 
 @dataclass(frozen=True, slots=True)
+class Shape:
+    """What rows look like.
+
+    Attributes:
+        keep: the input's columns that are written; None: all.
+        overwrite: a new column may take the place of one of the input's.
+        flatten: an object in a new column becomes columns of its own: ``result.label``.
+        key_as: a column that the key is written to.
+    """
+
+    keep: tuple[str, ...] | None = None
+    overwrite: bool = False
+    flatten: bool = False
+    key_as: str | None = None
+
+    def kept(self, names: Iterable[str]) -> list[str]:
+        """Those of the input's columns that are written, in the order asked for."""
+        return list(names) if self.keep is None else [name for name in self.keep if name in set(names)]
+
+    def header(self, source: Source, columns: Columns) -> list[str] | None:
+        """The columns of all rows; None where they show only in the rows themselves."""
+        names = source.columns() if source.uniform and not self.flatten else None
+        if names is None:
+            return None
+        return list(dict.fromkeys((*([self.key_as] if self.key_as else []), *self.kept(names), *columns)))
+
+
+@dataclass(frozen=True, slots=True)
 class Join:
     """An input and the answers in a store."""
 
@@ -58,6 +87,7 @@ class Join:
     source: Source
     keying: Keying
     columns: Columns
+    shape: Shape = Shape()
 
     async def write(self, writer: Writer, *, only: Status | None = None) -> int:
         """Write each record with its answer; returns how many rows.
@@ -71,7 +101,7 @@ class Join:
         written = 0
         async for group in self.groups(only):
             for joined in group:
-                writer.write(joined.record.data | self._new(joined))
+                writer.write(self._row(joined))
             written += len(group)
         return written
 
@@ -86,7 +116,34 @@ class Join:
     def _read(self, records: Iterator[Record]) -> list[tuple[Record, Entry]]:
         return [(record, self.keying.entry(record)) for record in islice(records, GROUP)]
 
+    def _row(self, joined: Joined) -> Row:
+        data, new = joined.record.data, self._new(joined)
+        kept = data if self.shape.keep is None else {name: data[name] for name in self.shape.kept(data)}
+        if not self.shape.overwrite and (clash := kept.keys() & new.keys()):
+            raise OutputError(f"{joined.record.where}: {said_of_clash(clash)}", remedy=RENAME)
+        key = {self.shape.key_as: joined.entry.key} if self.shape.key_as else {}
+        return key | kept | new
+
     def _new(self, joined: Joined) -> Row:
-        if (answer := joined.done) is None:
-            return dict.fromkeys(self.columns)
-        return {name: read(answer.value) for name, read in self.columns.items()}
+        answer, flatten = joined.done, self.shape.flatten
+        if answer is None:
+            return {} if flatten else dict.fromkeys(self.columns)
+        new = {name: read(answer.value) for name, read in self.columns.items()}
+        return dict(_flat(new)) if flatten else new
+
+
+RENAME = "give it another name in [output] columns, or leave the input's out by keep, or say overwrite = true"
+
+
+def said_of_clash(names: Iterable[str]) -> str:
+    """What is wrong with new columns that the input has too."""
+    return f"[output] columns names {', '.join(map(repr, sorted(names)))}, which the input has too"
+
+
+def _flat(row: Row, before: str = "") -> Iterator[tuple[str, Any]]:
+    """The values of a row, with those inside of objects under dotted names."""
+    for name, value in row.items():
+        if isinstance(value, dict) and value:
+            yield from _flat(value, f"{before}{name}.")
+        else:
+            yield f"{before}{name}", value

@@ -7,13 +7,18 @@ most exist, one filling and one being written. At 2 x concurrency unwritten sett
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from time import monotonic
+from typing import TypeVar
 
 from rowcall.errors import Busy, Full
-from rowcall.events import LateOutcome, Listener
-from rowcall.outcome import Settlement
+from rowcall.events import LateOutcome, Listener, Shared
+from rowcall.job import Job
+from rowcall.outcome import Action, Settlement
 from rowcall.store.base import Store
+
+T = TypeVar("T")
+W = TypeVar("W")
 
 GROW_FOR = 0.02
 """Seconds that a group may wait for more, while calls are in flight."""
@@ -32,6 +37,8 @@ class Settler:
         emit: told of outcomes that came too late.
         loaded: whether more will soon come, so that a group is worth a short wait.
         full: told when the disk is full, so that no more is begun.
+        share: an answer is for all pending records that send the same.
+        written: told what was written.
     """
 
     def __init__(
@@ -42,13 +49,18 @@ class Settler:
         emit: Listener,
         loaded: Callable[[], bool],
         full: Callable[[Full], None],
+        share: bool = False,
+        written: Callable[[Sequence[Settlement]], None] = lambda group: None,
     ) -> None:
         self._store = store
         self._concurrency = concurrency
         self._emit = emit
         self._loaded = loaded
         self._full = full
+        self._share = share
+        self._tell = written
         self._hurried = False
+        self._given: list[Job] = []
         self._filling: list[Settlement] = []
         self._writing: list[Settlement] = []
         self._more = asyncio.Event()
@@ -60,18 +72,32 @@ class Settler:
         """Settlements that a crash would lose now."""
         return len(self._filling) + len(self._writing)
 
+    def resize(self, concurrency: int) -> None:
+        """So many calls may be in flight from now on."""
+        self._concurrency = concurrency
+
     def put(self, settlements: Iterable[Settlement]) -> None:
         """Take settlements over."""
         self._filling.extend(settlements)
         self._more.set()
 
+    def give_on(self, answered: list[Job]) -> None:
+        """Let the pending twins of jobs that are done have their answers, those that are put back till then too."""
+        if self._share and answered:
+            self._given.extend(answered)
+            self._more.set()
+
     async def room(self) -> None:
         """Return when there is room for more, which is at once unless the store is behind."""
-        await self._until(2 * self._concurrency)
+        while self.unwritten > 2 * self._concurrency:
+            self._written.clear()
+            await self._written.wait()
 
     async def flush(self) -> None:
-        """Return when everything put so far is written."""
-        await self._until(0)
+        """Return when everything put so far is written, and given on."""
+        while self.unwritten or self._given:
+            self._written.clear()
+            await self._written.wait()
 
     async def run(self) -> None:
         """Write until ``close``; Busy is waited out, Full for 60 s.
@@ -79,7 +105,7 @@ class Settler:
         Raises:
             StoreError: what the store raises; settlements that were not written are lost.
         """
-        while self._filling or not self._closing:
+        while self._filling or self._given or not self._closing:
             await self._more.wait()
             self._more.clear()
             if self._loaded() and len(self._filling) < self._concurrency // 2:
@@ -95,24 +121,28 @@ class Settler:
         self._closing = True
         self._more.set()
 
-    async def _until(self, most: int) -> None:
-        while self.unwritten > most:
-            self._written.clear()
-            await self._written.wait()
-
     async def _write(self) -> None:
         self._writing, self._filling = self._filling, []
-        late = await self._settle(self._writing) if self._writing else []
-        self._writing = []
+        given, self._given = self._given, []
+        late = await self._patiently(self._store.settle, self._writing) if self._writing else []
+        await self._give_on(given)
+        written, self._writing = self._writing, []
+        self._tell(written)
+        self.give_on([each.job for each in written if each.action is Action.DONE])
         self._written.set()
         for settlement in late:
             self._emit(LateOutcome(settlement.job.key, settlement.job.epoch))
 
-    async def _settle(self, group: list[Settlement]) -> list[Settlement]:
+    async def _give_on(self, answered: list[Job]) -> None:
+        """Answers are for the twins of their records too."""
+        if answered and (count := await self._patiently(self._store.answer_pending, answered)):
+            self._emit(Shared(count))
+
+    async def _patiently(self, write: Callable[[list[W]], Awaitable[T]], group: list[W]) -> T:
         since = monotonic()
         while True:
             try:
-                return await self._store.settle(group)
+                return await write(group)
             except Busy:  # the store has waited long already, and said so, and the answers are paid for
                 continue
             except Full as full:

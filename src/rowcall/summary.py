@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -42,12 +43,26 @@ class ErrorLine(_Part):
     message: str
 
 
+class HeldUp(_Part):
+    """What keeps the calls of a live run from leaving; times are ISO-8601 UTC, null where they are not known."""
+
+    by: Literal["paused", "offline", "resting", "rate limit"]
+    cause: str
+    since: str | None
+    until: str | None
+
+
 class Summary(_Part):
-    """How a kind stands. Counts are of the whole kind; rate, latency and time are of its last run."""
+    """How a kind stands. Counts are of the whole kind; rate, latency and time are of its last run.
+
+    Of a live run the rate is that of the last ten seconds; with several, rate and calls in flight are summed up.
+    ``in_flight``, ``concurrency`` and ``held_up`` are null without a live run; ``stop_reason`` is ``crashed`` where
+    the last run's process died.
+    """
 
     version: Literal[1] = 1
     kind: str
-    state: Literal["running", "stopped", "done"]
+    state: Literal["running", "paused", "stopped", "done"]
     stop_reason: str | None
     total: int
     pending: int
@@ -65,17 +80,23 @@ class Summary(_Part):
     by_status: dict[str, int]
     started_at: str | None
     elapsed_s: float | None
+    in_flight: int | None = None
+    concurrency: int | None = None
+    held_up: HeldUp | None = None
 
 
 async def summarise(reader: Reader, kind: str) -> Summary:
     """Read how a kind stands."""
-    counts, run = await reader.counts(kind), await reader.last_run(kind)
+    counts, live = await reader.counts(kind), await reader.live_runs(kind)
+    run = live[0] if live else await reader.last_run(kind)
     totals = run.totals if run else {}
     elapsed = _elapsed(run) if run else None
+    vitals = [each.totals["live"] for each in live if "live" in each.totals]
+    held_up = next((HeldUp(**each["held_up"]) for each in vitals if each["held_up"]), None)
     return Summary(
         kind=kind,
-        state=_state(counts, run),
-        stop_reason=run.stop_reason if run else None,
+        state="paused" if held_up and held_up.by == "paused" else _state(counts, run),
+        stop_reason=_stop_reason(run) if run else None,
         total=counts.total,
         pending=counts.of(Status.PENDING),
         running=counts.of(Status.RUNNING),
@@ -84,7 +105,7 @@ async def summarise(reader: Reader, kind: str) -> Summary:
         cancelled=counts.of(Status.CANCELLED),
         retrying=counts.retrying,
         attempts=counts.attempts,
-        rate_per_s=round(totals.get("done", 0) / elapsed, 3) if elapsed and totals else None,
+        rate_per_s=_sum(vitals, "rate_per_s") if live else _mean_rate(totals, elapsed),
         latency_ms=_latency(totals.get("latency_s", {})),
         tokens=Tokens(
             input=counts.input_tokens,
@@ -100,7 +121,18 @@ async def summarise(reader: Reader, kind: str) -> Summary:
         by_status=totals.get("by_status", {}),
         started_at=run.started_at if run else None,
         elapsed_s=elapsed,
+        in_flight=_sum(vitals, "in_flight"),
+        concurrency=_sum(vitals, "concurrency"),
+        held_up=held_up,
     )
+
+
+def _sum(vitals: Sequence[Mapping[str, Any]], name: str) -> Any:
+    return sum(each[name] for each in vitals) if vitals else None
+
+
+def _mean_rate(totals: Mapping[str, Any], elapsed: float | None) -> float | None:
+    return round(totals.get("done", 0) / elapsed, 3) if elapsed and totals else None
 
 
 def _state(counts: Counts, run: RunRow | None) -> Literal["running", "stopped", "done"]:
@@ -110,9 +142,21 @@ def _state(counts: Counts, run: RunRow | None) -> Literal["running", "stopped", 
     return "stopped" if left or not counts.total else "done"
 
 
+def _stop_reason(run: RunRow) -> str | None:
+    return run.stop_reason if run.alive or run.ended_at else "crashed"
+
+
 def _elapsed(run: RunRow) -> float:
-    end = datetime.fromisoformat(run.ended_at) if run.ended_at else datetime.now(UTC)
+    """Seconds to its end, or to now; of one that crashed, to the last that was heard of it."""
+    end = datetime.now(UTC) if run.alive else datetime.fromisoformat(_last_heard(run))
     return round((end - datetime.fromisoformat(run.started_at)).total_seconds(), 3)
+
+
+def _last_heard(run: RunRow) -> str:
+    if run.ended_at and run.stop_reason != "crashed":
+        return run.ended_at
+    last: str = run.totals.get("live", {}).get("at", run.started_at)
+    return max(last, run.started_at)
 
 
 def _latency(seconds: dict[str, float | None]) -> Latency:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 
-from rowcall.events import CallEnded, Event, LateOutcome, RequestEnded, Settled
+from rowcall.events import CallEnded, Event, LateOutcome, RequestEnded, Settled, Shared
 from rowcall.outcome import Action, Usage
 
 _GROWTH = 1.02
@@ -61,6 +61,8 @@ class Tally:
                 self.usage += event.outcome.usage
             case Settled():
                 self.settled[event.action] += 1
+            case Shared():
+                self.settled[Action.DONE] += event.count
             case LateOutcome():
                 self.late += 1
             case _:

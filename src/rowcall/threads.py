@@ -23,6 +23,10 @@ class Threads:
         self._started = 0
         self._busy = 0
 
+    def resize(self, most: int) -> None:
+        """Let so many be started; those that are more idle."""
+        self._most = most
+
     async def run(self, work: Callable[[], Any]) -> Any:
         """What ``work`` gives or raises. When cancelled, the thread is left to end by itself."""
         loop = asyncio.get_running_loop()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from time import monotonic
 
 from rowcall.ending import Ending, Failures, Patience, Quota
@@ -15,11 +17,12 @@ from rowcall.events import GateClosed, GateOpened, Listener, Resting, Settled, S
 from rowcall.executor import Executor
 from rowcall.job import Job
 from rowcall.judge import Judge, Ruling
-from rowcall.outcome import Action, Failure, Settlement
+from rowcall.outcome import Action, Failure, Settlement, put_back
 from rowcall.pace.budget import Budget
 from rowcall.pace.rate import Rate
 from rowcall.settler import Settler
 from rowcall.store.base import Claim, Store
+from rowcall.twins import Twins
 
 AHEAD = 0.1
 """Seconds: what may leave within them is claimed now."""
@@ -47,6 +50,7 @@ class Assignment:
         grace: seconds that calls in flight are waited for when the run stops, 30.
         patience: how much trouble it bears.
         beat: seconds between two signs of life, 5.
+        max_wait: seconds; where the API asks to wait for longer, the run stops. None: it waits.
     """
 
     session: int
@@ -57,6 +61,7 @@ class Assignment:
     grace: float = 30.0
     patience: Patience = _PATIENCE
     beat: float = 5.0
+    max_wait: float | None = None
 
 
 class Worker:
@@ -72,6 +77,11 @@ class Worker:
         emit: told what happens.
         input_over: whether no more records will come.
         budget: how much may be spent; None: any amount.
+        twins: records that send the same wait for one call; None: each is called.
+        most: how many calls the API takes at a time now; None: any number.
+
+    Attributes:
+        rest_cause: why the target was left alone last.
     """
 
     def __init__(
@@ -86,6 +96,8 @@ class Worker:
         emit: Listener,
         input_over: Callable[[], bool],
         budget: Budget | None = None,
+        twins: Twins | None = None,
+        most: Callable[[], int] | None = None,
     ) -> None:
         self._store = store
         self._executor = executor
@@ -96,6 +108,8 @@ class Worker:
         self._emit = emit
         self._input_over = input_over
         self._budget = budget
+        self._twins = twins
+        self._most = most
         self._quota = Quota(assignment.limit)
         self._failures = Failures(assignment.patience.max_failures)
         self._ready: deque[Job] = deque()
@@ -106,12 +120,24 @@ class Worker:
         self._sure_at = monotonic()
         self._wake = asyncio.Event()
         self._ending: Ending | None = None
+        self.rest_cause = ""
         self._group = asyncio.TaskGroup()
 
     @property
     def in_flight(self) -> int:
         """Slots in use."""
         return len(self._calls)
+
+    @property
+    def slots(self) -> int:
+        """Slots that may be in use now: at most ``concurrency``, fewer where the API takes no more."""
+        concurrency = self._task.concurrency
+        return min(concurrency, self._most()) if self._most else concurrency
+
+    @property
+    def concurrency(self) -> int:
+        """Slots that there are."""
+        return self._task.concurrency
 
     def notice(self) -> None:
         """There may be more to claim."""
@@ -128,6 +154,29 @@ class Worker:
     def stop_full(self, full: Full) -> None:
         """The disk is full: begin nothing more; what is in hand waits for space."""
         self.stop(Ending("disk_full", str(full)))
+
+    def rest(self, seconds: float, cause: str) -> None:
+        """Leave the target alone for so long; where that is longer than the run may wait, it stops."""
+        now = monotonic()
+        before = self._rate.resting_until
+        self._rate.rest(seconds, now)
+        if self._rate.resting_until <= max(before, now):
+            return
+        self.rest_cause = cause
+        self._give_back_ready()
+        self._emit(Resting(self._rate.resting_until - now, cause))
+        if self._task.max_wait is not None and seconds > self._task.max_wait:
+            self.stop(Ending("max_wait", f"the API asks to be left alone until {_time_of_day(seconds)}: {cause}"))
+
+    def resize(self, concurrency: int) -> None:
+        """Let at most so many calls be in flight from now on; those that are more may end."""
+        self._task = replace(self._task, concurrency=concurrency)
+        self.notice()
+
+    def hold(self) -> None:
+        """The rate lets nothing leave until further notice: what is not sent is put back."""
+        self._give_back_ready()
+        self.notice()
 
     def drop(self) -> None:
         """Drop the calls in flight; their jobs go back uncharged."""
@@ -164,12 +213,12 @@ class Worker:
 
     def _demand(self, now: float) -> int:
         """How many jobs to claim now: what may leave within 100 ms, and a quarter of the slots ahead."""
-        if self._ending or now < self._dry_until:
+        if self._ending or now < self._dry_until or (self._twins and self._twins.crowded):
             return 0
         room = self._judge.gate.room(now)
         if room is not None:
             return room if not self._ready and not self._lone_starts else 0
-        slots = self._task.concurrency
+        slots = self.slots
         want = slots - self.in_flight + slots // 4 - len(self._ready)
         return self._quota.most(min(want, self._rate.places(now, AHEAD, slots * 2) - len(self._ready)))
 
@@ -182,7 +231,9 @@ class Worker:
         self._sure_at = began if jobs else self._sure_at
         for job in jobs:
             self._quota.begin(job)
-        self._ready.extend(jobs)
+        self._ready.extend(await self._to_call(jobs, self._twins) if self._twins else jobs)
+        if self._held():
+            self._give_back_ready()
         if len(jobs) < want:
             await self._look_ahead()
         return bool(jobs)
@@ -201,6 +252,21 @@ class Worker:
         except Full as full:
             self.stop_full(full)
         return []
+
+    async def _to_call(self, claimed: list[Job], twins: Twins) -> list[Job]:
+        """Those of the claimed jobs that are to be called; the others wait for a twin, or have its answer."""
+        first = [job for job in claimed if not twins.join(job)]
+        try:
+            answered = await self._store.answer_claimed(first)
+        except (Busy, Full):  # so they are called
+            return first
+        done = [Settlement(job, Action.DONE) for job in answered]
+        for settlement in done:
+            self._account(settlement, monotonic())
+        self.written(done)
+        self._settler.give_on(answered)
+        rows = {job.row for job in answered}
+        return [job for job in first if job.row not in rows]
 
     async def _look_ahead(self) -> None:
         """Nothing more can be claimed now: find out when that changes."""
@@ -235,7 +301,7 @@ class Worker:
             call.add_done_callback(self._ended)
 
     def _may_start(self, now: float) -> bool:
-        if self._ending or self.in_flight >= self._task.concurrency or self._rate.next_at(now) > now + AHEAD:
+        if self._ending or self.in_flight >= self.slots or self._rate.next_at(now) > now + AHEAD:
             return False
         room = self._judge.gate.room(now)
         return room is None or (room > 0 and not self._lone_starts)
@@ -256,16 +322,35 @@ class Worker:
     async def _call(self, job: Job, leaves: float, *, probe: bool) -> None:
         if (wait := leaves - monotonic()) > 0:
             await asyncio.sleep(wait)
-        resting = self._rate.resting_until > monotonic()
-        if self._ending or resting or (self._judge.gate.closed and not probe):
+        if self._held() or (self._judge.gate.closed and not probe):
             self._rate.give_back()
-            self._settler.put([_as_if_never_claimed(job)])
+            self._settler.put([put_back(job)])
             return
-        self._obey(await self._executor.execute(job, probe=probe))
+        ruling = await self._executor.execute(job, probe=probe, held=self._held)
+        if ruling.decision.action is Action.HOLD:
+            self._part(job)
+        self._obey(ruling)
         await self._settler.room()
 
+    def written(self, group: Iterable[Settlement]) -> None:
+        """What was decided about jobs stands in the store, so that their twins find it there."""
+        for settlement in group if self._twins else ():
+            self._part(settlement.job)
+
+    def _part(self, job: Job) -> None:
+        """Put back those that waited for the job: they get its answer, or are called themselves."""
+        if self._twins and (twins := self._twins.part(job)):
+            self._settler.put(map(put_back, twins))
+            self.notice()
+
+    def _held(self) -> bool:
+        """No call may leave, whatever the gate says."""
+        return self._ending is not None or self._rate.resting_until > monotonic()
+
     def _ended(self, call: asyncio.Task[None]) -> None:
-        self._calls.pop(call, None)
+        job = self._calls.pop(call, None)
+        if job and call.cancelled():
+            self._part(job)
         if call is self._lone:
             self._lone = None
         if not self._calls:
@@ -279,7 +364,8 @@ class Worker:
         for settlement in ruling.settlements:
             self._account(settlement, now)
         if ruling.rest is not None:
-            self._rest(ruling, now)
+            failures = (each.outcome for each in ruling.settlements if isinstance(each.outcome, Failure))
+            self.rest(ruling.rest, next((failure.message for failure in failures), ""))
         if ruling.closed:
             self._emit(GateClosed(ruling.closed.cause.message))
             self._give_back_ready()
@@ -296,14 +382,6 @@ class Worker:
         if settlement.action in (Action.RETRY, Action.RELEASE):
             self._dry_until = min(self._dry_until, now + (settlement.wait or 0.0))
 
-    def _rest(self, ruling: Ruling, now: float) -> None:
-        before = self._rate.resting_until
-        self._rate.rest(ruling.rest or 0.0, now)
-        if self._rate.resting_until > max(before, now):
-            self._give_back_ready()
-            cause = next((s.outcome.message for s in ruling.settlements if isinstance(s.outcome, Failure)), "")
-            self._emit(Resting(self._rate.resting_until - now, cause))
-
     def _doubt(self) -> None:
         """After a stop of the process, or a store that was held for so long, what was claimed may be another's."""
         if monotonic() > self._sure_at + SURE_FOR * self._task.beat:
@@ -311,7 +389,7 @@ class Worker:
 
     def _give_back_ready(self) -> None:
         """What has not been sent is put back."""
-        self._settler.put(_as_if_never_claimed(job) for job in self._ready)
+        self._settler.put(put_back(job) for job in self._ready)
         self._ready.clear()
 
     # Waiting and ending
@@ -345,7 +423,9 @@ class Worker:
         self._wake.clear()
 
     def _give_up(self, now: float) -> bool:
-        """Stop where the API was in trouble for too long."""
+        """Stop where the API was in trouble for too long; a pause is no trouble."""
+        if self._rate.resting_until == math.inf:
+            return False
         ending = self._task.patience.lost_with(self._judge.gate, now, answers_due=bool(self._calls))
         if ending:
             self.stop(ending)
@@ -371,11 +451,11 @@ class Worker:
             self._doubt()
             began = monotonic()
             try:
-                held = [*self._ready, *self._calls.values()]
+                held = [*self._ready, *self._calls.values(), *(self._twins.waiting if self._twins else ())]
                 cancelled = await self._store.beat(self._task.session, [(job.row, job.epoch) for job in held])
                 self._sure_at = began
                 self._drop_cancelled(set(cancelled))
-                if self._budget:
+                if self._budget and self._budget.limit is not None:
                     self._budget.learn(await self._store.spent(self._task.kind))
                 await self._reaped()
             except Busy:
@@ -407,5 +487,7 @@ class Worker:
         self.notice()
 
 
-def _as_if_never_claimed(job: Job) -> Settlement:
-    return Settlement(job, Action.RELEASE)
+def _time_of_day(seconds: float) -> str:
+    """When that many seconds from now are over, by the clock on the wall here."""
+    then = datetime.now().astimezone() + timedelta(seconds=seconds)
+    return then.strftime("%H:%M:%S" if seconds < 86_400 else "%Y-%m-%d %H:%M")

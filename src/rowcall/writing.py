@@ -6,10 +6,10 @@ from pathlib import Path
 
 from rowcall.batchlines import BatchLines
 from rowcall.config import Config
-from rowcall.exports import FormatName
+from rowcall.exports import FormatName, is_table, open_export
 from rowcall.job import Status
-from rowcall.parts import Parts, format_at, open_output
-from rowcall.results import Join
+from rowcall.parts import Parts, format_at, key_column
+from rowcall.results import Join, Shape
 from rowcall.store.base import Reader
 
 
@@ -35,8 +35,12 @@ async def write_output(
     Raises:
         OutputError: it cannot be written.
     """
-    join = Join(reader, config.name, parts.source, parts.keying, parts.columns)
-    with open_output(config, path, format_) as export:
-        if (format_ or format_at(config, path)) == "openai-batch-output":
-            return await BatchLines(join, config.output.order).write(export, only=only)
+    table, chosen = config.output, format_ or format_at(config, path)
+    key, added = key_column(parts.keying.key, table.keep)
+    shape = Shape(table.keep, table.overwrite, table.flatten, key if added and is_table(path, chosen) else None)
+    join = Join(reader, config.name, parts.source, parts.keying, parts.columns, shape)
+    header = shape.header(parts.source, parts.columns)
+    with open_export(path, format=chosen, columns=header, table=table.table or config.name, key=key) as export:
+        if chosen == "openai-batch-output":
+            return await BatchLines(join, table.order).write(export, only=only)
         return await join.write(export, only=only)

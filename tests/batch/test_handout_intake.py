@@ -31,7 +31,7 @@ extract = "{extract}"
 path = "out.jsonl"
 """
 OPENAI = {"preset": "openai", "path": "/chat/completions", "extract": "choices[0].message.content"}
-ANTHROPIC = {"preset": "http", "path": "/messages", "extract": "content[0].text"}
+ANTHROPIC = {"preset": "anthropic", "path": "/messages", "extract": "content[0].text"}
 
 
 @pytest.fixture

@@ -108,7 +108,7 @@ async def an_outage(project, seconds):
 async def test_status_from_another_terminal(project):
     """``status`` shows a run that is under way elsewhere, and does not disturb it."""
     project.api.latency = 0.05
-    project.write(some_rows(100))
+    project.write(some_rows(300))
     process = await running(project, 20)
     during = project.summary(await project.run("status", "--json"))
     assert during["state"] == "running"
@@ -116,4 +116,4 @@ async def test_status_from_another_terminal(project):
     ran = await project.end(process)
     assert ran.code == 0
     after = project.summary(await project.run("status", "--json"))
-    assert (after["state"], after["done"], after["attempts"]) == ("done", 100, 100)
+    assert (after["state"], after["done"], after["attempts"]) == ("done", 300, 300)

@@ -18,7 +18,7 @@ preset = "openai"
 model = "gpt-5-mini"
 messages = [{ role = "user", content = "Is this positive or negative?\\n\\n{{ row.text }}" }]
 """
-OF_STORES = ("store = ", "kind = ", "result = ")  # these stand in the place of others
+OF_OTHERS = ("store = ", "kind = ", "result = ", "table = ")  # what these belong to is not what the example has
 OFF = re.compile(r"^# (?=\[[a-z.]+\]|[A-Za-z_-]+ = )", re.MULTILINE)
 
 
@@ -102,14 +102,14 @@ def test_keys_that_are_off_stand_commented_out(load_text):
 
 def test_the_example_with_all_keys_on_is_valid(load_text):
     """What stands commented out can be used as it stands."""
-    config = load_text(without(all_on(), "[handler]", *OF_STORES))
+    config = load_text(without(all_on(), "[handler]", *OF_OTHERS))
     assert config.input.header == ("id", "score", "text")
     assert config.output_format == "csv"
 
 
 def test_the_example_with_a_handler_is_valid(load_text):
     """The handler can be used as it stands, in the place of the request."""
-    off = ("[request", "extract", "parse", "schema", "assert", "on_truncated", *OF_STORES)
+    off = ("[request", "extract", "parse", "schema", "assert", "on_truncated", *OF_OTHERS)
     config = load_text(without(all_on(), *off))
     assert (config.handler.path, config.handler.columns) == ("tasks.py:label", ("text",))
 

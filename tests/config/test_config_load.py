@@ -65,6 +65,7 @@ quoting = true
 encoding = "utf-16"
 sql = "select 1"
 on_bad = "skip"
+dedupe = true
 [api]
 preset = "http"
 base_url = "http://127.0.0.1:8080/v1?api-version=2"
@@ -98,10 +99,13 @@ format = "jsonl"
 columns = { x = "a.b", "column with spaces" = "@" }
 [pace]
 concurrency = 1
-requests = "30/10s"
+adaptive = false
+requests = ["30/10s", "9000/day"]
+tokens = { input = "1000/s" }
 [retry]
 attempts = 1
 backoff = { first = "50ms", max = "5m" }
+max_wait = "15m"
 [price]
 from = "genai-prices"
 model = "m"
@@ -137,7 +141,9 @@ def test_every_key_arrives(write):
             "quoting": True,
             "encoding": "utf-16",
             "sql": "select 1",
+            "sheet": None,
             "on_bad": "skip",
+            "dedupe": True,
             "store": None,
             "kind": None,
             "result": None,
@@ -192,11 +198,20 @@ def test_every_key_arrives(write):
         "output": {
             "path": "/tmp/out.data",
             "format": "jsonl",
+            "table": None,
+            "keep": None,
+            "overwrite": False,
+            "flatten": False,
             "order": "input",
             "columns": {"x": "a.b", "column with spaces": "@"},
         },
-        "pace": {"concurrency": 1, "requests": "30/10s"},
-        "retry": {"attempts": 1, "backoff": {"first": 0.05, "max": 300.0}},
+        "pace": {
+            "concurrency": 1,
+            "adaptive": False,
+            "requests": ["30/10s", "9000/day"],
+            "tokens": {"input": "1000/s"},
+        },
+        "retry": {"attempts": 1, "backoff": {"first": 0.05, "max": 300.0}, "max_wait": 900.0},
         "price": {
             "from": "genai-prices",
             "model": "m",
@@ -216,7 +231,7 @@ def test_every_key_arrives(write):
         },
         "store": {"path": "-.db", "lease": 10.0, "durability": "normal"},
     }
-    assert config.pace.requests == Rate(30, 10)
+    assert config.pace.requests == (Rate(30, 10), Rate(9000, 86400))
     assert config.input.header == ("a", "b")
     assert config.input_path == path.parent / "sub/in.tsv"
     assert config.output_path == Path("/tmp/out.data")
@@ -297,7 +312,7 @@ def test_overrides_go_before_the_file_and_the_file_before_defaults(write):
     """A setting comes from the flag, else from the file, else from the default."""
     path = write(MINIMAL + "[pace]\nconcurrency = 5\n[retry]\nattempts = 9\n")
     config = load(path, overrides={"pace.concurrency": 8, "pace.requests": "10/s", "retry.backoff.first": "2s"})
-    assert (config.pace.concurrency, config.pace.requests) == (8, Rate(10, 1))
+    assert (config.pace.concurrency, config.pace.requests) == (8, (Rate(10, 1),))
     assert (config.retry.attempts, config.retry.backoff.first, config.retry.backoff.max) == (9, 2.0, 60.0)
     assert load(path).pace.concurrency == 5
 
@@ -422,7 +437,7 @@ def test_an_unknown_key_has_its_suggestion(faults):
     assert remedies["unknown table [stor]"] == 'did you mean "store"?'
     assert remedies['unknown key "concurrency" above the first table'] == "it belongs in [pace]"
     [(_, _, remedy)] = faults(MINIMAL + "[retry]\nzzz = 1\n")
-    assert remedy == "known here: attempts, backoff"
+    assert remedy == "known here: attempts, backoff, max_wait"
 
 
 def test_a_key_that_is_written_out_is_told_what_to_write(faults):

@@ -79,8 +79,9 @@ async def test_a_group_is_what_came_in_while_the_last_was_written(bench):
     assert (await settling.real.counts("k")).of(Status.DONE) == 4
 
 
-async def test_under_load_a_group_waits_to_grow(bench):
+async def test_under_load_a_group_waits_to_grow(bench, monkeypatch):
     """While calls are in flight a lone settlement waits for others; with none in flight it does not."""
+    monkeypatch.setattr("rowcall.settler.GROW_FOR", 1.0)
     growing, at_once = bench(loaded=True), bench(loaded=False)
     growing.put(0)
     at_once.put(10)

@@ -183,3 +183,21 @@ def test_several_write_one_path(tmp_path):
     assert seen
     assert all(len(of_one) == 1 for of_one in seen)
     assert names(tmp_path) == ["a.csv"]
+
+
+def test_what_a_dead_process_left_is_removed(tmp_path):
+    """The next export of the same file removes what a killed one left; other files' and living ones' stay."""
+    script = "import os, sys, pathlib; from rowcall import atomic; held = atomic.replacing(pathlib.Path(sys.argv[1]))"
+    script += "; held.__enter__(); os.kill(os.getpid(), 9)"
+    subprocess.run([sys.executable, "-c", script, tmp_path / "a.csv"], check=False)
+    [left] = tmp_path.glob(".rowcall-*.tmp")
+    with atomic.replacing(tmp_path / "b.csv") as file:
+        file.write(b"b")
+        assert left.exists()
+        with atomic.replacing(tmp_path / "a.csv") as first:
+            first.write(b"1")
+            assert not left.exists()
+            with atomic.replacing(tmp_path / "a.csv") as second:
+                second.write(b"2")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv", "b.csv"]
+    assert (tmp_path / "a.csv").read_bytes() == b"1"

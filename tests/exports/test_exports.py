@@ -77,13 +77,14 @@ def test_a_row_of_one_empty_cell_is_no_blank_line(tmp_path):
 
 
 def test_columns(tmp_path):
-    """The header is what was asked for, or the first row's keys; a row may lack a column, but have no other."""
+    """The header is what was asked for, or the keys of all rows; a row may lack a column, but have no other."""
     assert export(tmp_path / "a.csv", [], columns=["b", "a"]).read_text() == "b,a\n"
     assert export(tmp_path / "a.csv", [{"a": 1}, {}], columns=["b", "a"]).read_text() == "b,a\n,1\n,\n"
     assert export(tmp_path / "a.csv", [{"b": 1, "a": 2}, {"a": 3}]).read_text() == "b,a\n1,2\n,3\n"
     with pytest.raises(OutputError, match=r"row 2: column 'c' is not in the header"):
-        export(tmp_path / "b.csv", [{"a": 1}, {"a": 2, "c": 3}])
+        export(tmp_path / "b.csv", [{"a": 1}, {"a": 2, "c": 3}], columns=["a"])
     assert not (tmp_path / "b.csv").exists()
+    assert export(tmp_path / "c.csv", [{"a": 1}, {"c": 3, "a": 2}]).read_text() == "a,c\n1,\n2,3\n"
 
 
 def test_jsonl(tmp_path):
@@ -165,7 +166,7 @@ def test_any_text_comes_out_of_csv(tmp_path_factory, table):
         assert list(csv.DictReader(file)) == rows
 
 
-@pytest.mark.parametrize("name", ["a.parquet", "a", "a.csv.gz"])
+@pytest.mark.parametrize("name", ["a.xlsx", "a", "a.csv.gz"])
 def test_an_unknown_suffix_lists_what_is_known(tmp_path, name):
     """A format that is not written is refused with those that are; a format that is said goes before the suffix."""
     with pytest.raises(OutputError, match="is not a format that is written") as caught:

@@ -9,7 +9,7 @@ from rowcall.job import Job
 from rowcall.outcome import Action, Decision, Failure, FailureClass, Success, Usage
 from rowcall.pace.budget import Budget
 
-JOB = Job(1, "a", 1, 0, 0, 0, True, 1, "h", {})
+JOB = Job(1, "a", 1, 0, 0, (), True, 1, "h", {})
 
 
 def ended(cost):

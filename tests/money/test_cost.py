@@ -15,6 +15,7 @@ from rowcall.cli.examine import examine
 from rowcall.cli.run import exit_code
 from rowcall.config import load
 from rowcall.errors import ConfigError
+from rowcall.pipeline import Options
 from rowcall.price import nano
 from rowcall.store.sqlite import SQLiteReader
 from rowcall.summary import summarise
@@ -38,7 +39,7 @@ async def test_a_retry_costs_again(project, till):
     project.write(some_rows(5))
     await project.go()
     till.broken = lambda call: False
-    report = await project.go(retry_failed=True)
+    report = await project.go(Options(retry_failed=True))
     assert report.done == 5
     assert len(till.calls) > 5
     assert project.spent() == till.billed

@@ -7,6 +7,8 @@ import asyncio
 from project import some_rows
 from till import cost
 
+from rowcall.pipeline import Options
+
 CONCURRENCY = 8
 
 
@@ -27,6 +29,6 @@ async def test_cost_over_kills(project, till):
     await project.go()
     assert till.billed - project.spent() == lost
     till.broken = lambda call: False
-    report = await project.go(retry_failed=True)
+    report = await project.go(Options(retry_failed=True))
     assert report.done == 150
     assert till.billed - project.spent() == lost

@@ -63,11 +63,11 @@ class MoneyProject(Project):
         super().write(rows, **more)
         self.config((self.folder / "config.toml").read_text() + prices)
 
-    async def go(self, *, retry_failed=False, **overrides):
+    async def go(self, options=None, **overrides):
         named = {key.replace("__", "."): value for key, value in overrides.items()}
         config = load(self.folder / "config.toml", overrides=named)
         pipeline = Pipeline(config, timing=Timing(alone_for=0.05))
-        return await pipeline.run(Options(retry_failed=retry_failed))
+        return await pipeline.run(options or Options())
 
     def said(self, report):
         """The words at the end of a run."""

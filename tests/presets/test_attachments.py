@@ -3,12 +3,18 @@
 import base64
 import json
 import os
+import threading
+from contextlib import suppress
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from presetkit import CHAT
 
-from rowcall.errors import AttachmentError, ConfigError
-from rowcall.job import Status
+from rowcall.calling import RequestCaller, Wire
+from rowcall.errors import AttachmentError, ConfigError, TemplateError
+from rowcall.job import Job, Status
+from rowcall.pace.rate import Rate
 from rowcall.providers import Call, make_provider
 from rowcall.templates import input_hash
 
@@ -22,6 +28,7 @@ def folder(tmp_path):
     (tmp_path / "images" / "cat.png").write_bytes(CAT)
     (tmp_path / "images" / "dog.jpg").write_bytes(DOG)
     (tmp_path / ".env").write_text("KEY=sk-1")
+    os.mkfifo(tmp_path / "pipe")
     (tmp_path / "a[1].txt").write_text("one é")
     return tmp_path
 
@@ -102,7 +109,8 @@ def test_patterns_of_one_item_match_alike(folder):
     ("image", "message"),
     [
         ("images/cow.png", "'images/cow.png' cannot be read: No such file"),
-        ("images", "'images' cannot be read: Is a directory"),
+        ("images", "'images' cannot be read: not a regular file"),
+        ("pipe", "'pipe' cannot be read: not a regular file"),
         ("images/*.gif", r"no file matches 'images/\*.gif'"),
         ("images/cat.png\0", "cannot be read: embedded null"),
         ("../secret", "outside the folder"),
@@ -118,6 +126,19 @@ def test_what_is_not_attached(folder, image, message):
     with pytest.raises(AttachmentError, match=message) as refused:
         sent(folder, {"x": [IMAGE]}, image=image)
     assert "request.body.x[0]" in refused.value.message
+
+
+NASTY = st.text(st.sampled_from("ac.*?[]/~\0\ud800- ") | st.characters(), max_size=20) | st.just("x" * 5000)
+
+
+@given(image=NASTY | NASTY.map("images/{}".format) | st.integers(-9, 9) | st.none() | st.lists(NASTY))
+@settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_a_record_names(folder, image):
+    """Any value gives a request or a clear refusal, and no secret of the folder goes out; its print is always made."""
+    made = provider(folder, {"x": [{**IMAGE, "as": "text"}]})
+    assert input_hash({"image": image}, made.columns, made.files)
+    with suppress(TemplateError):
+        assert b"sk-1" not in made.build({"image": image}, PLAIN).content
 
 
 def test_hidden_files_match_no_pattern(folder):
@@ -137,6 +158,15 @@ def test_the_folder_that_a_template_names(folder):
         sent(elsewhere, body, image="../a[1].txt")
 
 
+def test_a_path_below_home(folder, monkeypatch):
+    """A tilde at the beginning is the home folder where the config has it, and a name where a record has it."""
+    monkeypatch.setenv("HOME", str(folder / "images"))
+    body = {"x": {"attach": "~/{{ row.image }}", "as": "base64"}}
+    assert sent(folder, body, image="cat.png")["x"] == encoded(CAT)
+    with pytest.raises(AttachmentError, match="No such file"):
+        sent(folder, {"x": IMAGE}, image="~/cat.png")
+
+
 def test_a_path_that_is_written_out(folder):
     """The config itself may name any file."""
     body = {"x": {"attach": str(folder / ".env"), "as": "text"}}
@@ -154,6 +184,8 @@ def test_a_form_that_is_none(folder):
     """An unknown form is refused at the start."""
     with pytest.raises(ConfigError, match=r"request\.body\.x\.as: must be one of data-url, base64"):
         provider(folder, {"x": {**IMAGE, "as": "hex"}})
+    with pytest.raises(ConfigError, match="must be one of"):
+        provider(folder, {"x": {**IMAGE, "as": ["text"]}})
 
 
 def test_data_attaches_nothing(folder):
@@ -186,6 +218,21 @@ def test_columns_and_prints(folder):
     older = hashed()
     path.unlink()
     assert len({before, longer, older, hashed()}) == 4
+
+
+async def test_files_are_read_in_a_thread():
+    """Where files are attached a request is built beside the event loop, which goes on meanwhile."""
+
+    class Provider:
+        files = list
+
+        def build(self, data, call):
+            raise TemplateError(f"built by {threading.get_ident()}")
+
+    wire = Wire(None, Rate(), 1, lambda job: "k", lambda event: None)
+    failure = await RequestCaller(Provider(), wire).call(Job(1, "k", 1, 0, 0, (), True, 1, "h", {}), None)
+    assert failure.message.startswith("built by ")
+    assert failure.message != f"built by {threading.get_ident()}"
 
 
 ATTACHED = CHAT.replace(

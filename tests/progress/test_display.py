@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import re
 from dataclasses import replace
 from time import monotonic
 from types import SimpleNamespace
@@ -26,6 +27,7 @@ from rowcall.progress.text import clean, counted, rate_text, short_number, short
 from rowcall.progress.view import View, plain_line, view_of
 from rowcall.store.base import Enqueued
 from rowcall.tally import Tally
+from rowcall.vitals import HeldUp
 
 VIEW = View(
     total=10_000,
@@ -40,7 +42,8 @@ VIEW = View(
     left=492.0,
     p50=1.9,
     p95=4.4,
-    usage=Usage(412_000, 88_000, 251_320),
+    usage=Usage(412_000, 88_000, 251_320, cost=1_210_000_000),
+    expected=1_920_000_000,
     held_up="resting until 14:02:09, as the API asked: HTTP 429: slow down",
     slow=(("k17", 45.0),),
 )
@@ -58,7 +61,7 @@ def test_the_whole_block():
     assert "63%  6,310/10,000   8m12s left" in bar
     assert lines == [
         " done 6,298   failed 12   in flight 31/32   waiting 3,641   retrying 18",
-        " 7.6/s   p50 1.9s  p95 4.4s   412k tokens in (61% cached), 88k out",
+        " 7.6/s   $1.21 of about $1.92   p50 1.9s  p95 4.4s   412k tokens in (61% cached), 88k out",
         " resting until 14:02:09, as the API asked: HTTP 429: slow down",
         " slow: k17 for 45s",
     ]
@@ -149,6 +152,8 @@ def test_a_dumb_terminal_gets_plain_lines(monkeypatch):
     """TERM=dumb and what is no terminal at all cannot be drawn on."""
     assert Screen(Terminal()).can_redraw
     assert not Screen(io.StringIO()).can_redraw
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert not Screen(io.StringIO()).can_redraw
     monkeypatch.setenv("TERM", "dumb")
     assert not Screen(Terminal()).can_redraw
 
@@ -180,12 +185,17 @@ def stand_in(**facts):
         "tally": Tally(),
         "reading": False,
         "in_flight": 8,
-        "concurrency": 8,
+        "slots": 8,
         "outage": None,
         "resting_for": 0.0,
         "first_alone": False,
+        "limits": "500/min",
         "rate_wait": 0.0,
-        "config": SimpleNamespace(stop=SimpleNamespace(grace=30.0), pace=SimpleNamespace(requests="500/min")),
+        "held_up": None,
+        "paused": False,
+        "api_wait": 0.0,
+        "spent_for": 0.0,
+        "config": SimpleNamespace(stop=SimpleNamespace(grace=30.0)),
     }
     return SimpleNamespace(**usual | facts)
 
@@ -204,7 +214,8 @@ def test_time_left_is_that_of_the_records_left():
     assert (view.total, view.done, view.failed, view.left) == (100, 40, 2, 29.0)
     assert view_of(stand_in(reading=True), Following(), 2.0).left is None
     assert view_of(stand_in(), Following(), 0.0).left is None
-    assert view_of(stand_in(resting_for=20.0), Following(), 2.0).left is None
+    assert view_of(stand_in(held_up=HeldUp("resting")), Following(), 2.0).left is None
+    assert view_of(stand_in(held_up=HeldUp("rate limit")), Following(), 2.0).left == 29.0
 
 
 def test_with_a_limit_the_limit_is_the_whole():
@@ -214,6 +225,19 @@ def test_with_a_limit_the_limit_is_the_whole():
     view = view_of(pipeline, Following(), 1.0, limit=10)
     assert (view.total, view.done, view.failed, view.left) == (10, 3, 0, 7.0)
     assert view_of(pipeline, Following(), 1.0, limit=1000).total == 61
+
+
+def test_money_is_shown_where_it_is_known():
+    """The cost at the end follows from the records left; without a price, or while it reads, none is said."""
+    pipeline = stand_in()
+    pipeline.tally.settled[Action.DONE] = 29
+    assert view_of(pipeline, Following(), 1.0).expected is None
+    assert "$" not in "".join(drawn(replace(VIEW, usage=Usage(1, 1)), 120))
+    pipeline.tally.usage = Usage(cost=1_000_000_000)
+    assert view_of(pipeline, Following(), 1.0).expected == 3_000_000_000
+    assert view_of(stand_in(tally=pipeline.tally, reading=True), Following(), 1.0).expected is None
+    [shown] = [line for line in drawn(replace(VIEW, expected=None), 120) if "$" in line]
+    assert "$1.21   p50" in shown
 
 
 def test_cancelled_records_are_nothing_to_wait_for():
@@ -228,7 +252,10 @@ def test_cancelled_records_are_nothing_to_wait_for():
         ({"outage": Closed(monotonic(), refused(), None)}, "trying now"),
         ({"resting_for": 20.0}, "resting until "),
         ({"first_alone": True}, "the first call goes alone"),
-        ({"rate_wait": 0.4}, "paced by [pace] requests = 500/min"),
+        ({"spent_for": 20.0, "api_wait": 20.0}, "nothing is left of the API's limit until "),
+        ({"api_wait": 0.4, "rate_wait": 0.4}, "paced by what the API allows"),
+        ({"rate_wait": 0.4}, "paced by the limit: 500/min"),
+        ({"paused": True, "held_up": HeldUp("paused")}, "paused by hand; rowcall set pause=false goes on"),
     ],
 )
 def test_what_holds_it_up(facts, said):
@@ -280,6 +307,18 @@ def test_speed_is_of_the_last_half_minute():
     assert speed.per_second == 0.0
 
 
+async def test_an_outage_or_a_pause_is_no_slowness(monkeypatch):
+    """The time in which nothing could be done is left out of the speed, so that time left is right soon after it."""
+    progress = Progress(Terminal())
+    clock = iter([0.0, 10.0, 500.0, 501.0])
+    monkeypatch.setattr("rowcall.progress.display.monotonic", lambda: next(clock))
+    pipeline = stand_in()
+    for done, held_up in ((0, None), (50, None), (50, HeldUp("offline")), (55, None)):
+        pipeline.tally.settled[Action.DONE], pipeline.held_up = done, held_up
+        progress._look(pipeline)
+    assert progress._speed.per_second == 5.0
+
+
 # A real run
 
 CONFIG = """
@@ -317,7 +356,7 @@ async def test_a_run_is_shown_while_it_works(pipeline, limit, monkeypatch):
     progress.say("the end")
     assert report.tally.done == (limit or 60)
     assert f"/{limit or 60}\n" in terminal.getvalue()
-    assert "in flight 32/32" in terminal.getvalue()
+    assert re.search(r"in flight (\d+)/\1 ", terminal.getvalue())
     assert terminal.rows == ["the end", ""]
     assert "\x1b[?25l" not in terminal.getvalue()
 

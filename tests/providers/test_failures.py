@@ -241,7 +241,7 @@ ROWS = {
             {
                 "error": {
                     "code": 400,
-                    "message": "the request exceeds the available context size, try increasing it",
+                    "message": "request (3031 tokens) exceeds the available context size (512 tokens)",
                     "type": "exceed_context_size_error",
                 }
             },

@@ -14,6 +14,12 @@ def clock():
 
 
 @pytest.fixture
+def ticks():
+    """The host's monotonic clock, moved by hand."""
+    return Clock()
+
+
+@pytest.fixture
 def path(tmp_path):
     return tmp_path / "test.db"
 

@@ -43,6 +43,15 @@ async def test_what_it_would_take(keyed):
     assert ran.out.splitlines()[-1] == "about 10m00s for 20 calls: [pace] requests = 2/min"
 
 
+async def test_what_it_would_cost(keyed):
+    """With [price] the cost of a call and of all of them; as guessed, then as measured."""
+    assert "$" not in (await keyed.run("preview")).out.replace("$API_KEY", "")
+    keyed.replace("[stop]", "[price]\ninput = 1.0\nper_call = 0.25\n[stop]")
+    assert "about $0.25 for each call, $5.00 in all" in (await keyed.run("preview")).out.replace("0.2500", "0.25")
+    ran = await keyed.run("preview", "-n", "1", "--send")
+    assert "in all\nabout $0.25" in ran.out.replace("0.2500", "0.25")
+
+
 async def test_after_a_run_the_store_knows_better(finished):
     """Done records are counted, and tokens and latency are those that were met."""
     finished.rows(some_rows(30))

@@ -27,11 +27,15 @@ VERBS = {
     "retry": ("rowcall.cli.change:retry", "Set records back to pending."),
     "cancel": ("rowcall.cli.change:cancel", "Take records out of the work."),
     "rollback": ("rowcall.cli.change:rollback", "Let the answers of a batch no longer count."),
+    "set": ("rowcall.cli.steer:set_", "Steer live runs: concurrency, limits, max_cost, pause."),
     "export": ("rowcall.cli.files:export", "Write the input with its answers."),
     "import": ("rowcall.cli.files:import_", "Take in answers that a provider's batch API made."),
+    "report": ("rowcall.cli.report:report", "A page with pictures of a run."),
     "verify": ("rowcall.cli.verify:verify", "Whether input, store and export belong together."),
     "backup": ("rowcall.cli.keep:backup", "A snapshot of the store, also during a run."),
     "prune": ("rowcall.cli.keep:prune", "Drop the stored input of done records."),
+    "schema": ("rowcall.cli.describe:schema", "JSON Schema of config, summary and events, for editors and programs."),
+    "completion": ("rowcall.cli.describe:completion", "What makes bash, zsh or fish complete verbs and flags."),
     "mock": ("rowcall.cli.mock:mock", "A fake API on a port."),
 }
 """Where each verb stands, and its line in the help; read without importing it."""
@@ -58,7 +62,11 @@ class _Verbs(click.Group):
             formatter.write_dl([(verb, line) for verb, (_, line) in VERBS.items()])
 
 
-@click.command(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(
+    cls=_Verbs,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Example: rowcall init --demo demo && cd demo && rowcall run; each verb has its own: rowcall run --help",
+)
 @click.version_option(__version__, prog_name="rowcall")
 def cli() -> None:
     """One API call for every record of a file, carried to its end.

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from rowcall.cli.common import overrides, setting_options
+from rowcall.cli.common import overrides, pace_options
 from rowcall.cli.run import carry_out, run
 from rowcall.cli.talk import Following
 from rowcall.config import Config, Secret, compose
@@ -26,7 +26,7 @@ _USUAL_KEY = "OPENAI_API_KEY"
     "-o", "--output", type=click.Path(path_type=Path), required=True, metavar="OUT.jsonl", help="The output file."
 )
 @click.option("--base-url", required=True, metavar="URL", help="The API; a /v1 that lines repeat is not doubled.")
-@setting_options
+@pace_options
 @click.option("--api-key-env", metavar="NAME", help=f"The variable with the key; left out: {_USUAL_KEY}, if it is set.")
 @click.option("--header", multiple=True, metavar="'NAME: VALUE'", help="A header for every call; may be repeated.")
 @click.option("--ordered", is_flag=True, help="Lines in the order of the input instead of that of their ends.")

@@ -15,11 +15,11 @@ import click
 from click.core import ParameterSource
 
 from rowcall import __version__
-from rowcall.cli.common import SETTING_FLAGS, config_argument, overrides, setting_options
+from rowcall.cli.common import SETTING_FLAGS, config_argument, config_options, load_config, setting_options
 from rowcall.cli.examine import Findings, examine
 from rowcall.cli.hints import hint_for, stop_hint
 from rowcall.cli.sampling import Sample, outcome_text, outcomes
-from rowcall.config import Config, KeyPath, load
+from rowcall.config import Config, KeyPath
 from rowcall.errors import Exit
 from rowcall.outcome import Outcome, Success
 from rowcall.progress import clean, counted
@@ -34,6 +34,7 @@ _SHOWN_VALUE = 100
 @click.command(epilog="Example: rowcall check && rowcall run")
 @config_argument
 @setting_options
+@config_options
 @click.option("--probe", is_flag=True, help="Then make one real call, with the first record, and show what it gives.")
 @click.option("-v", "--verbose", is_flag=True, help="Each setting with where it comes from, and the versions in use.")
 def check(config: Path, probe: bool, verbose: bool, **flags: Any) -> int:
@@ -41,7 +42,7 @@ def check(config: Path, probe: bool, verbose: bool, **flags: Any) -> int:
 
     Nothing is sent without --probe, and the store is not touched. Exit 2 where something is wrong.
     """
-    loaded = load(config, overrides=overrides(flags))
+    loaded = load_config(config, flags)
     if verbose:
         click.echo("\n".join([*_versions(), *_settings(loaded), *_proxy(loaded)]))
     findings = examine(loaded)
@@ -115,10 +116,13 @@ def _leaves(table: dict[str, Any], path: KeyPath) -> Iterator[tuple[KeyPath, Any
 
 def _source(config: Config, path: KeyPath) -> str:
     """Where a setting comes from; a flag or a variable by its name."""
-    flag = SETTING_FLAGS.get(".".join(map(str, path)))
+    named = ".".join(map(str, path))
+    flag = SETTING_FLAGS.get(named)
     given = click.get_current_context().get_parameter_source(flag) if flag else None
     if flag and given is ParameterSource.COMMANDLINE:
         return f"--{flag.replace('_', '-')}"
+    if named in click.get_current_context().params["set"] and given in (None, ParameterSource.DEFAULT):
+        return "--set"
     return f"ROWCALL_{flag.upper()}" if flag and given is ParameterSource.ENVIRONMENT else config.source_of(path)
 
 

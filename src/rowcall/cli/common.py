@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from rowcall.errors import RowcallError
 from rowcall.store.base import Reader
+
+if TYPE_CHECKING:  # verbs that need no config import none
+    from rowcall.config import Config
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -43,7 +48,13 @@ SETTING_FLAGS = {"pace.concurrency": "concurrency", "pace.requests": "rate", "st
 
 def setting_options(verb: F) -> F:
     """The flags of a run that go before settings of the file."""
-    verb = click.option("--max-cost", type=float, metavar="DOLLARS", help="Stop there; all runs count.")(verb)
+    return pace_options(
+        click.option("--max-cost", type=float, metavar="DOLLARS", help="Stop there; all runs count.")(verb)
+    )
+
+
+def pace_options(verb: F) -> F:
+    """Those of them that say how fast."""
     verb = click.option("--rate", metavar="RATE", help="Most calls in a time, such as 500/min.")(verb)
     return click.option("-c", "--concurrency", type=click.IntRange(1), help="Most calls in flight.")(verb)
 
@@ -52,6 +63,49 @@ def overrides(flags: dict[str, Any]) -> dict[str, Any]:
     """The settings that flags were given for, as ``config.load`` takes them."""
     named = {setting: flags.get(flag) for setting, flag in SETTING_FLAGS.items()}
     return {setting: value for setting, value in named.items() if value is not None}
+
+
+def config_options(verb: F) -> F:
+    """The flags of verbs that read a config: any setting, and where variables are looked up."""
+    verb = click.option(
+        "--env-file",
+        type=click.Path(path_type=Path, exists=True, dir_okay=False),
+        metavar="FILE",
+        help="Variables that the environment does not have; left out: .env beside the config.",
+    )(verb)
+    return click.option(
+        "--set",
+        multiple=True,
+        callback=_settings,
+        metavar="TABLE.KEY=VALUE",
+        help="A setting that goes before the file's, such as stop.grace=5s; may be repeated.",
+    )(verb)
+
+
+def load_config(config: Path, flags: dict[str, Any]) -> Config:
+    """Load a config with what the flags of ``setting_options`` and ``config_options`` say."""
+    from rowcall.config import load
+
+    return load(config, overrides=flags["set"] | overrides(flags), env_file=flags["env_file"])
+
+
+def _settings(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, Any]:
+    """``stop.grace=5s`` by its key; the value is TOML where it is, else text."""
+    settings = {}
+    for value in values:
+        key, equals, text = (part.strip() for part in value.partition("="))
+        if not equals or not re.fullmatch(r"[\w-]+(?:\.[\w-]+)*", key):
+            raise click.BadParameter(f"{value!r} is not of the form TABLE.KEY=VALUE", ctx, param)
+        settings[key] = _toml(text)
+    return settings
+
+
+def _toml(text: str) -> Any:
+    try:
+        [value] = tomllib.loads(f"value = {text}").values()
+    except (tomllib.TOMLDecodeError, ValueError):
+        return text
+    return value
 
 
 def store_path(config: Path, store: Path | None) -> tuple[Path, str | None]:

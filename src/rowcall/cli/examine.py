@@ -22,7 +22,7 @@ from rowcall.config import Config
 from rowcall.errors import InputError, Problem, RowcallError, TemplateError
 from rowcall.job import Record
 from rowcall.network import make_network
-from rowcall.parts import calls_of, check_handler_columns, make_prices, source_of
+from rowcall.parts import calls_of, check_handler_columns, check_output_columns, make_prices, source_of
 from rowcall.sources.base import Source
 from rowcall.templates import Key, Tree, check_columns, compile_key
 
@@ -97,6 +97,8 @@ def examine(config: Config) -> Findings:
     source = findings.tried(lambda: source_of(_setting_bad_lines_aside(config)), config)
     if source is None or findings.tried(lambda: (source.columns(),), config) is None:
         return findings
+    if config.output_path:
+        findings.tried(lambda: check_output_columns(config, source.columns()), config)
     trees = [*(calls.trees if calls else ()), *([key.tree] if key and key.tree else [])]
     if not findings.tried(lambda: _fit(config, trees, source), config):
         preview = key = None

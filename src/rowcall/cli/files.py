@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import click
 
-from rowcall.cli.common import config_argument, json_option, print_json
-from rowcall.config import Config, load
+from rowcall.cli.common import config_argument, config_options, json_option, load_config, print_json
+from rowcall.config import Config
 from rowcall.errors import Exit, RowcallError
 from rowcall.exports import FormatName
 from rowcall.handout import SHAPES, BatchFormat, hand_out
 from rowcall.intake import Intake, take_in
 from rowcall.job import Status
 from rowcall.pipeline import IfChanged, Options, Pipeline
-from rowcall.progress import clean
+from rowcall.progress import clean, counted
 from rowcall.store.base import Fate
 
 
 @click.command(epilog="Example: rowcall export -o - --format jsonl --only failed | head")
 @config_argument
+@config_options
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Where to; - is stdout.")
 @click.option(
     "--format",
@@ -37,14 +38,19 @@ from rowcall.store.base import Fate
     help="For batch formats, when the request has changed: as in run.",
 )
 def export(
-    config: Path, output: Path | None, format_: str | None, only: str | None, if_changed: IfChanged | None
+    config: Path,
+    output: Path | None,
+    format_: str | None,
+    only: str | None,
+    if_changed: IfChanged | None,
+    **flags: Any,
 ) -> None:
     """Write the input with its answers: every column as it was, in its order, the new columns beside it.
 
     As openai-batch or anthropic-batch: the requests of pending records for the provider's own batch API, with the keys
     as custom_id; rowcall import takes its output file in.
     """
-    loaded = load(config)
+    loaded = load_config(config, flags)
     for name in (each for each in SHAPES if each == format_):
         _export_requests(loaded, output, name, only, Options(if_changed=if_changed))
         return
@@ -53,7 +59,7 @@ def export(
         raise RowcallError(f"{config}: [output] has no path", remedy="-o FILE, or path in [output]")
     named = next((name for name in get_args(FormatName) if name == format_), None)
     rows = asyncio.run(Pipeline(loaded).export(path, format_=named, only=Status(only) if only else None))
-    click.echo(f"{path}: {rows:,} rows", err=True)
+    click.echo(f"{path}: {counted(rows, 'row')}", err=True)
 
 
 def _export_requests(
@@ -63,7 +69,9 @@ def _export_requests(
         raise RowcallError(f"{name} is a file of requests, not the export", remedy="-o requests.jsonl")
     written = asyncio.run(hand_out(config, output, SHAPES[name], only=Status(only or "pending"), options=options))
     files = ", ".join(map(str, written.files))
-    click.echo(f"{files}: {written.requests:,} requests; their output file comes back by rowcall import", err=True)
+    click.echo(
+        f"{files}: {counted(written.requests, 'request')}; their output file comes back by rowcall import", err=True
+    )
 
 
 @click.command("import", epilog="Example: rowcall import output.jsonl && rowcall run")
@@ -75,14 +83,15 @@ def _export_requests(
     show_default=True,
     help="The config of the batch job.",
 )
+@config_options
 @json_option
-def import_(file: Path, config: Path, as_json: bool) -> int:
+def import_(file: Path, config: Path, as_json: bool, **flags: Any) -> int:
     """Take in answers that a provider's batch API made: its output file, of OpenAI or Anthropic, by custom_id.
 
     Answers are read and accepted as those of a run, and their tokens counted. Records that the batch did not call stay
     pending. Doing it again changes nothing. Exit 1 where a record failed, changed since, or is unknown.
     """
-    intake = asyncio.run(take_in(load(config), file, waits=lambda who: click.echo(who, err=True)))
+    intake = asyncio.run(take_in(load_config(config, flags), file, waits=lambda who: click.echo(who, err=True)))
     if as_json:
         print_json({fate.name.lower(): intake.counts.get(fate, 0) for fate in Fate} | {"total": intake.total})
     click.echo(_intake_text(file, intake), err=True)
@@ -91,8 +100,8 @@ def import_(file: Path, config: Path, as_json: bool) -> int:
 
 
 def _intake_text(file: Path, intake: Intake) -> str:
-    counted = ", ".join(f"{intake.counts[fate]:,} {fate}" for fate in Fate if fate in intake.counts)
-    lines = [f"{file}: {intake.total:,} answers: {counted}"]
+    fates = ", ".join(f"{intake.counts[fate]:,} {fate}" for fate in Fate if fate in intake.counts)
+    lines = [f"{file}: {counted(intake.total, 'answer')}: {fates}"]
     lines += [f"  {fate}: {_keys(intake, fate)}; {said}" for fate, said in _SAID.items() if fate in intake.counts]
     return "\n".join(lines)
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 from itertools import islice
+from statistics import fmean
 
 from rowcall.cli.sending import Preview
 from rowcall.config import Config
 from rowcall.errors import RowcallError, TemplateError
 from rowcall.job import Record, Status
 from rowcall.outcome import Usage
-from rowcall.parts import open_reader
+from rowcall.parts import make_prices, open_reader
+from rowcall.price import guess
 from rowcall.progress import latency_text, rate_text
 from rowcall.sources.base import Source
 from rowcall.store.base import Counts, RunRow
@@ -45,6 +47,8 @@ class Foresight:
         done: of the kind in the store.
         characters: of a request's body, on average; None where a handler makes the requests.
         per_done: tokens in for each done record, as the store knows them.
+        guessed: what a call costs by the prices and the length of its request, in nano-dollars; None without prices.
+        cost_per_done: what each done record has cost, as the store knows it.
         latency: seconds of half the calls of the last run.
     """
 
@@ -53,6 +57,8 @@ class Foresight:
     done: int
     characters: float | None
     per_done: float | None
+    guessed: float | None
+    cost_per_done: float | None
     latency: float | None
 
     def tokens(self, measured: Measured) -> float | None:
@@ -63,6 +69,12 @@ class Foresight:
             return self.per_done
         return None if self.characters is None else self.characters / CHARACTERS_A_TOKEN
 
+    def cost(self, measured: Measured) -> float | None:
+        """Nano-dollars for each call: as measured, as the store knows, or by the prices."""
+        if measured.usage.cost is not None:
+            return measured.usage.cost / measured.calls
+        return self.guessed if self.cost_per_done is None else self.cost_per_done
+
     def time(self, measured: Measured, calls: int, config: Config) -> tuple[float, str]:
         """Seconds that so many calls take, and how that comes."""
         each, known = ASSUMED, " assumed; --send measures it"
@@ -70,10 +82,11 @@ class Foresight:
             each, known = self.latency, " as in the last run"
         if measured.seconds:
             each, known = measured.seconds / measured.calls, " as just measured"
-        slots, asked = config.pace.concurrency, config.pace.requests
+        slots, rates = config.pace.concurrency, config.pace.requests or ()
         seconds = calls * each / min(slots, max(1, calls))
-        if asked and calls * asked.per / asked.count > seconds:
-            return calls * asked.per / asked.count, f"[pace] requests = {asked}"
+        slowest = max(rates, key=lambda rate: rate.per / rate.count, default=None)
+        if slowest and calls * slowest.per / slowest.count > seconds:
+            return calls * slowest.per / slowest.count, f"[pace] requests = {slowest}"
         return seconds, f"{slots} at a time ({rate_text(slots / each)}), {latency_text(each)} a call{known}"
 
 
@@ -87,35 +100,34 @@ def foresee(config: Config, source: Source, requests: Preview | None, *, keep: t
         keep: the first so many records are put there.
     """
     first, wanted = keep
-    number, characters, rendered = 0, 0, 0
+    number, prices = 0, make_prices(config)
+    bodies: list[str] = []
     for record in islice(source, MOST_READ):
         number += 1
         if len(first) < wanted:
             first.append(record)
-        if requests and rendered < MOST_RENDERED:
-            characters, rendered = characters + _length(requests, record), rendered + 1
+        if requests and len(bodies) < MOST_RENDERED:
+            bodies.append(_body(requests, record))
     counts, run = asyncio.run(_known(config))
+    done = counts.of(Status.DONE) if counts else 0
     return Foresight(
         records=number,
         more=number == MOST_READ,
-        done=min(number, counts.of(Status.DONE)) if counts else 0,
-        characters=characters / rendered if rendered else None,
-        per_done=_per_done(counts),
+        done=min(number, done),
+        characters=fmean(map(len, bodies)) if bodies else None,
+        per_done=counts.input_tokens / done if counts and done and counts.input_tokens else None,
+        guessed=fmean(prices.cost(guess(body.encode()), calls=1) for body in bodies) if prices and bodies else None,
+        cost_per_done=counts.cost / done if counts and done and counts.cost is not None else None,
         latency=(run.totals.get("latency_s") or {}).get("p50") if run else None,
     )
 
 
-def _length(requests: Preview, record: Record) -> int:
-    """Characters of a request's body; 0 where it cannot be rendered, which ``check`` says with its line."""
+def _body(requests: Preview, record: Record) -> str:
+    """A request's body; nothing where it cannot be rendered, which ``check`` says with its line."""
     try:
-        return len(requests.show("", record.data).body)
+        return requests.show("", record.data).body
     except TemplateError:
-        return 0
-
-
-def _per_done(counts: Counts | None) -> float | None:
-    done = counts.of(Status.DONE) if counts else 0
-    return counts.input_tokens / done if counts and done and counts.input_tokens else None
+        return ""
 
 
 async def _known(config: Config) -> tuple[Counts | None, RunRow | None]:

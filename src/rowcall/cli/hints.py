@@ -60,6 +60,7 @@ STOPS = {
     "unreachable": "Nobody answers there: check the network, a proxy or firewall, and the URL.",
     "offline": "Nobody answers there any more: check the network; [stop] offline_for says how long a run waits.",
     "max_failures": "See what failed with: rowcall errors; mend it, or allow more in [stop] max_failures.",
+    "max_wait": "The same command goes on then; with another key, rowcall run --now. See [retry] max_wait.",
     "disk_full": "Make room on the disk of the store; nothing stored is lost.",
     "tls_untrusted": "If its certificate should be trusted: [api] ca_file names the authority; else check base_url.",
     "proxy_refused": "The proxy lets nothing through to it: name another in [api] proxy, or the host in NO_PROXY.",

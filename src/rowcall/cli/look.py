@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +11,11 @@ import click
 
 from rowcall.cli.common import json_option, only_kind, print_json, store_options, store_path
 from rowcall.cli.hints import hint_for
+from rowcall.cli.why import Standing, held_up_text, why
 from rowcall.errors import RowcallError
+from rowcall.job import Status
 from rowcall.price import dollars, nano, usd
-from rowcall.progress import clean, short_time
+from rowcall.progress import clean, latency_text, short_time
 from rowcall.store.base import JobRow, Reader, Try
 from rowcall.store.sqlite import SQLiteReader
 from rowcall.summary import Summary, summarise
@@ -22,15 +25,21 @@ if TYPE_CHECKING:  # it brings the whole wire along
 
 
 @click.command(epilog="Example: rowcall status --json | jq .done")
+@click.option("--watch", is_flag=True, help="Until the run ends; with --json one line for each change.")
 @store_options
 @json_option
-def status(config: Path, store: Path | None, name: str | None, as_json: bool) -> None:
+def status(watch: bool, config: Path, store: Path | None, name: str | None, as_json: bool) -> None:
     """How a batch job stands, from any terminal, also while it runs elsewhere."""
+    if watch:
+        from rowcall.cli.watch import follow
+
+        asyncio.run(follow(*store_path(config, store), name, status_text, as_json=as_json))
+        return
     summary = asyncio.run(_summary(config, store, name))
     if as_json:
         print_json(summary.model_dump(mode="json"))
     else:
-        click.echo(_status_text(summary))
+        click.echo(status_text(summary))
 
 
 async def _summary(config: Path, store: Path | None, name: str | None) -> Summary:
@@ -39,21 +48,38 @@ async def _summary(config: Path, store: Path | None, name: str | None) -> Summar
         return await summarise(reader, only_kind(await reader.kinds(), name or kind, path))
 
 
-def _status_text(s: Summary) -> str:
+def _state_text(s: Summary) -> str:
+    if s.held_up:
+        return held_up_text(s.held_up) if s.state == "paused" else f"{s.state}, {held_up_text(s.held_up)}"
+    if s.stop_reason == "crashed":
+        held = f"; the next run takes back the {s.running:,} records it had" if s.running else ""
+        return f"{s.state}: the process of the last run died{held}"
+    return f"{s.state} ({s.stop_reason})" if s.stop_reason and s.state == "stopped" else s.state
+
+
+def status_text(s: Summary) -> str:
+    """It as people read it."""
     ended = f"{s.done:,} done, {s.failed:,} failed, {s.cancelled:,} cancelled"
     lines = [
-        f"{s.kind}: {s.state}" + (f" ({s.stop_reason})" if s.stop_reason and s.state == "stopped" else ""),
+        f"{s.kind}: {_state_text(s)}",
         f"{s.total:,} records: {ended}, {s.pending:,} pending ({s.retrying:,} retrying), {s.running:,} running",
     ]
     if s.started_at:
         rate = f", {s.rate_per_s:.1f} done/s" if s.rate_per_s else ""
-        lines.append(f"last run: {s.started_at}, {short_time(s.elapsed_s or 0)}{rate}")
+        lines.append(f"last run: {s.started_at}, {short_time(s.elapsed_s or 0)}{rate}{_latency_text(s)}")
+    if s.in_flight is not None:
+        lines.append(f"in flight: {s.in_flight:,}/{s.concurrency:,}")
     if s.tokens.input or s.tokens.output:
         lines.append(f"tokens: {s.tokens.input:,} in ({s.tokens.cached:,} cached), {s.tokens.output:,} out")
     if s.cost_usd is not None:
         lines.append(f"cost: {usd(nano(s.cost_usd))} in all runs")
     lines += [f"{e.count:,} failed: {e.reason}, such as {clean(e.sample_key)}" for e in s.errors]
     return "\n  ".join(lines)
+
+
+def _latency_text(s: Summary) -> str:
+    p50, p95 = s.latency_ms.p50, s.latency_ms.p95
+    return "" if p50 is None or p95 is None else f", p50 {latency_text(p50 / 1000)}, p95 {latency_text(p95 / 1000)}"
 
 
 @click.command(epilog="Example: rowcall errors, then rowcall retry http_500")
@@ -79,7 +105,7 @@ def errors(config: Path, store: Path | None, name: str | None, as_json: bool) ->
 @store_options
 @json_option
 def show(key: str, curl: bool, config: Path, store: Path | None, name: str | None, as_json: bool) -> None:
-    """One record: its payload, its request as it would be sent now, every try, its answer."""
+    """One record: its payload, its request as it would be sent now, every try, its answer, or why there is none."""
     record = asyncio.run(_record(key, config, store, name))
     request = _request(record, config, store)
     if curl:
@@ -125,18 +151,22 @@ def _shown(request: Shown | RowcallError) -> Shown:
 
 async def _story(reader: Reader, job: JobRow) -> dict[str, Any]:
     answer = (await reader.answers(job.kind, [job.key]))[job.key]
+    payload, tries = await reader.payload(job.row), await reader.tries(job.row)
+    standing = Standing(job, payload is not None, tries, await reader.live_runs(job.kind), datetime.now(UTC))
     return {
         "key": job.key,
         "kind": job.kind,
         "batch": job.batch,
         "status": job.status,
         "attempts": job.attempts,
-        "payload": await reader.payload(job.row),
+        "payload": payload,
         "result": answer.value,
+        "answer_of": await reader.donor(job.row) if job.status is Status.DONE else None,
         "error": job.error,
         "reason": job.reason,
         "cost_usd": dollars(job.cost),
-        "tries": [_try(t) for t in await reader.tries(job.row)],
+        "tries": [_try(t) for t in tries],
+        "why_not_done": why(standing),
     }
 
 
@@ -167,7 +197,10 @@ def _record_text(record: dict[str, Any], request: Shown | RowcallError) -> str:
     if record["cost_usd"] is not None:
         lines.append(f"cost of its last call: {usd(nano(record['cost_usd']))}")
     if record["status"] == "done":
-        lines.append(f"answer: {clean(_text(record['result']))}")
+        whose = f" (that of {clean(record['answer_of'])}, which sends the same)" if record["answer_of"] else ""
+        lines.append(f"answer{whose}: {clean(_text(record['result']))}")
+    if record["status"] not in ("done", "failed"):
+        lines.append(f"not done: {clean(record['why_not_done'])}")
     if record["reason"]:
         lines.append(
             f"failed: {clean(record['reason'])}: {clean(record['error'] or '')}\n    {hint_for(record['reason'])}"

@@ -10,17 +10,18 @@ from typing import Any
 
 import click
 
-from rowcall.cli.common import config_argument, overrides, setting_options
+from rowcall.cli.common import config_argument, config_options, load_config, setting_options
 from rowcall.cli.foresee import Foresight, Measured, foresee
 from rowcall.cli.hints import hint_for, stop_hint
 from rowcall.cli.places import placed
 from rowcall.cli.sampling import Sample, outcome_text, outcomes
 from rowcall.cli.sending import Preview, Shown
-from rowcall.config import Config, load
+from rowcall.config import Config
 from rowcall.errors import Exit, RowcallError
 from rowcall.job import Record
 from rowcall.outcome import Outcome, Success
 from rowcall.parts import source_of
+from rowcall.price import usd
 from rowcall.progress import clean, counted, short_number, short_time
 from rowcall.templates import check_columns, compile_key
 
@@ -31,6 +32,7 @@ _SHOWN_BODY = 4_000
 @click.command(epilog="Example: rowcall preview -n 1 --send shows one real answer; rowcall preview --curl | sh")
 @config_argument
 @setting_options
+@config_options
 @click.option("-n", "--limit", type=click.IntRange(1), default=3, show_default=True, metavar="N", help="N records.")
 @click.option("--curl", is_flag=True, help="As commands for a shell, with $NAME in the place of a secret.")
 @click.option("--send", is_flag=True, help="Send them, and show the answers; nothing is stored.")
@@ -39,7 +41,7 @@ def preview(config: Path, limit: int, curl: bool, send: bool, **flags: Any) -> i
 
     Keys are never shown. Nothing is sent without --send, and nothing is stored: a run calls for these records again.
     """
-    loaded = load(config, overrides=overrides(flags))
+    loaded = load_config(config, flags)
     source = source_of(loaded)
     with placed(loaded):
         requests = None if loaded.handler else Preview(loaded)
@@ -114,7 +116,9 @@ def _expected(foresight: Foresight, measured: Measured, config: Config) -> Itera
     calls = max(0, records - foresight.done)
     if not calls:
         return
-    if (each := foresight.tokens(measured)) is not None:
+    if each := foresight.tokens(measured):
         yield f"about {short_number(each)} tokens in for each call, {short_number(each * calls)} in all"
+    if (cost := foresight.cost(measured)) is not None:
+        yield f"about {usd(round(cost))} for each call, {usd(round(cost * calls))} in all"
     seconds, how = foresight.time(measured, calls, config)
     yield f"about {short_time(seconds)} for {counted(calls, 'call')}: {how}"

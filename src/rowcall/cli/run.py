@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import click
 
-from rowcall.cli.common import config_argument, overrides, print_json, setting_options
+from rowcall.cli.common import config_argument, config_options, load_config, print_json, setting_options
+from rowcall.cli.eventlines import EventLines
 from rowcall.cli.places import placed
 from rowcall.cli.talk import Following, finish_text, input_text, start_text, stopping_text
-from rowcall.config import Config, load
+from rowcall.config import Config
 from rowcall.errors import Exit, RowcallError
-from rowcall.events import Event, InputRead
+from rowcall.events import Event, InputRead, Listener
 from rowcall.job import Status
 from rowcall.pipeline import Ask, IfChanged, Options, Pipeline, Report
 from rowcall.progress import Progress
@@ -25,8 +27,11 @@ from rowcall.store.base import RequestStanding
 @click.command(epilog="Example: rowcall run -n 5 tries the first five records; rowcall run does the rest.")
 @config_argument
 @setting_options
+@config_options
 @click.option("-n", "--limit", type=click.IntRange(1), metavar="N", help="At most N records this time.")
+@click.option("--sample", type=click.IntRange(1), metavar="N", help="Only N records of the input, the same each time.")
 @click.option("--all", is_flag=True, help="Also pending records that are no longer in the input.")
+@click.option("--now", is_flag=True, help="Do not wait for what an earlier run was asked to; the key is another one.")
 @click.option("--batch", metavar="NAME", help="Label for the records that come in with this run.")
 @click.option(
     "--if-changed",
@@ -36,6 +41,12 @@ from rowcall.store.base import RequestStanding
 @click.option("--retry-failed", is_flag=True, help="Failed records are tried again.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Export there.")
 @click.option("--json", is_flag=True, help="A summary as JSON on stdout at the end.")
+@click.option(
+    "--events", type=click.Path(path_type=Path), metavar="FILE", help="All that happens as JSON lines; - is stdout."
+)
+@click.option(
+    "--rehearse", is_flag=True, help="Against a fake API, on a copy of the store; says what the run would take."
+)
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")
 @click.option("--no-progress", is_flag=True, help="No line that is redrawn.")
 @click.option("--yes", is_flag=True, help="Ask nothing.")
@@ -44,33 +55,53 @@ def run(config: Path, **flags: Any) -> int:
 
     The same command goes on after Ctrl+C, a crash or an outage. A record that is done is not called again unless
     what it would send has changed.
+
+    With --rehearse nothing is sent: every row is rendered, and the run goes for up to 20 s against the fake API, with
+    the limits of the config in force and the latency and faults of [api.mock], as in --set api.mock.latency=2s.
     """
-    return carry_out(load(config, overrides=overrides(flags)), flags, Following.of(config))
+    loaded = load_config(config, flags)
+    return _rehearse(loaded, flags) if flags["rehearse"] else carry_out(loaded, flags, Following.of(config))
+
+
+def _rehearse(config: Config, flags: dict[str, Any]) -> int:
+    from rowcall.cli.rehearsal import rehearse
+
+    with placed(config):
+        return rehearse(config, _options(flags, Progress(sys.stderr)), quiet=flags["quiet"])
 
 
 def carry_out(config: Config, flags: dict[str, Any], following: Following) -> int:
     """Run a config to its end; ``flags`` are those of ``run``, ``following`` the commands that come after it.
 
     Raises:
-        RowcallError: the export and the summary would both go to stdout.
+        RowcallError: two of export, summary and events would go to stdout.
     """
-    if flags["json"] and str(flags["output"] or config.output_path) == "-":
-        raise RowcallError("the export and --json cannot both go to stdout", remedy="-o FILE, or leave out --json")
-    return asyncio.run(_run(config, flags, following))
+    _require_one_on_stdout(config, flags)
+    with ExitStack() as stack:
+        lines = stack.enter_context(EventLines(flags["events"])) if flags["events"] else None
+        return asyncio.run(_run(config, flags, following, lines))
 
 
-async def _run(config: Config, flags: dict[str, Any], following: Following) -> int:
+def _require_one_on_stdout(config: Config, flags: dict[str, Any]) -> None:
+    wanted = {
+        "the export": str(flags["output"] or config.output_path) == "-",
+        "--json": flags["json"],
+        "--events": str(flags["events"]) == "-",
+    }
+    there = [what for what, goes in wanted.items() if goes]
+    if len(there) > 1:
+        what = f"{' and '.join(there)} cannot both go to stdout"
+        raise RowcallError(what, remedy="-o FILE or --events FILE, or leave out --json")
+
+
+async def _run(config: Config, flags: dict[str, Any], following: Following, lines: EventLines | None) -> int:
     progress = Progress(sys.stderr, quiet=flags["quiet"], live=not flags["no_progress"])
-
-    def hear(event: Event) -> None:
-        if isinstance(event, InputRead):
-            progress.say(input_text(event))
-        progress.hear(event)
-
-    pipeline = Pipeline(config, emit=hear)
+    pipeline = Pipeline(config, emit=_listener(progress, lines))
     heard = _obey_signals(pipeline, progress)
     progress.say(start_text(config, pipeline.concurrency))
     progress.start(pipeline, limit=flags["limit"])
+    if lines:
+        lines.began(config, pipeline.concurrency)
     try:
         with placed(config):
             report = await pipeline.run(_options(flags, progress))
@@ -81,9 +112,22 @@ async def _run(config: Config, flags: dict[str, Any], following: Following) -> i
     finally:
         await progress.close()
     progress.say(finish_text(report, config, following))
+    if lines:
+        lines.ended(report)
     if flags["json"]:
         await _print_summary(config)
     return exit_code(report)
+
+
+def _listener(progress: Progress, lines: EventLines | None) -> Listener:
+    def hear(event: Event) -> None:
+        if isinstance(event, InputRead):
+            progress.say(input_text(event))
+        progress.hear(event)
+        if lines:
+            lines(event)
+
+    return hear
 
 
 def _options(flags: dict[str, Any], progress: Progress) -> Options:
@@ -96,6 +140,8 @@ def _options(flags: dict[str, Any], progress: Progress) -> Options:
         retry_failed=flags["retry_failed"],
         output=flags["output"],
         left_behind=flags["all"],
+        sample=flags["sample"],
+        now=flags["now"],
     )
 
 

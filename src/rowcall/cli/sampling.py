@@ -15,7 +15,7 @@ from rowcall.network import make_client, make_network
 from rowcall.outcome import Outcome, Success
 from rowcall.pace.gate import Gate
 from rowcall.pace.rate import Limit, Rate
-from rowcall.parts import call_key, calls_of, make_mock
+from rowcall.parts import call_key, calls_of, make_mock, make_prices
 from rowcall.progress import clean
 from rowcall.templates import input_hash, request_hash
 
@@ -39,7 +39,12 @@ async def outcomes(config: Config, samples: Iterable[Sample]) -> AsyncIterator[O
         client = await stack.enter_async_context(make_client(config, 1, network))
         request = request_hash(config.fingerprint())
         wire = Wire(
-            client, _rate(config), 1, lambda job: call_key(request, job.key, job.input_hash), lambda event: None
+            client,
+            _rate(config),
+            1,
+            call_key=lambda job: call_key(request, job.key, job.input_hash),
+            emit=lambda event: None,
+            prices=make_prices(config),
         )
         caller = calls.make_caller(wire)
         stack.callback(caller.close)
@@ -50,8 +55,8 @@ async def outcomes(config: Config, samples: Iterable[Sample]) -> AsyncIterator[O
 
 
 def _rate(config: Config) -> Rate:
-    asked = config.pace.requests
-    return Rate(Limit(asked.count, asked.per) if asked else None)
+    slowest = max(config.pace.requests or (), key=lambda rate: rate.per / rate.count, default=None)
+    return Rate(Limit(slowest.count, slowest.per) if slowest else None)
 
 
 async def _call(caller: Caller, rate: Rate, job: Job) -> Outcome:
@@ -59,7 +64,9 @@ async def _call(caller: Caller, rate: Rate, job: Job) -> Outcome:
     loop = asyncio.get_running_loop()
     if not caller.takes_places:
         await asyncio.sleep(max(0.0, rate.take(loop.time()) - loop.time()))
-    return await caller.call(job, Departure(Gate()))
+    outcome = await caller.call(job, Departure(Gate()))
+    assert outcome is not None, "nothing holds it back"
+    return outcome
 
 
 def outcome_text(outcome: Outcome) -> str:

@@ -22,8 +22,9 @@ def start_text(config: Config, concurrency: int) -> str:
     limits = [f"{concurrency} at a time"]
     if concurrency < config.pace.concurrency:
         limits[0] += f" instead of {config.pace.concurrency}: ulimit -n allows no more open files"
-    if config.pace.requests:
-        limits.append(str(config.pace.requests))
+    limits += map(str, config.pace.requests or ())
+    if config.pace.tokens:
+        limits.append(str(config.pace.tokens))
     return f"{config.name}: reading {config.input.path} ({', '.join(limits)})"
 
 

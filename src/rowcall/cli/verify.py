@@ -121,6 +121,8 @@ class _Comparison:
         run = await self.reader.last_run(self.verdict.kind)
         if self.config.output_path is None or self.config.output.path == "-":
             self.verdict.notes.append("[output] names no file to compare")
+        elif (self.config.output.format or self.config.output_format) in ("sqlite", "parquet"):
+            self.verdict.notes.append("[output] is no text, and not compared")
         elif run and run.alive:
             self.verdict.notes.append("a run is alive; it writes the export at its end")
         else:

@@ -44,12 +44,14 @@ class Origin:
         lines: the line of every key in it.
         overridden: keys that a flag or a variable set instead.
         written: the settings as written, without any default.
+        env_file: variables that the environment does not have; None: ``.env`` beside the config file.
     """
 
     file: Path
     lines: Mapping[KeyPath, int]
     overridden: tuple[KeyPath, ...]
     written: Tree
+    env_file: Path | None = None
 
     def where(self, path: KeyPath) -> str:
         """``config.toml:12`` for a key or the nearest table around it; who set it, where that was not the file."""
@@ -145,8 +147,8 @@ class Config(Table):
         return None if written is None else self._absolute(written)
 
     def variables(self) -> Mapping[str, str]:
-        """The process environment, completed by ``.env`` beside the config file."""
-        return environment(self.folder / ".env", os.environ)
+        """The process environment, completed by ``.env`` beside the config file or the file named instead."""
+        return environment(self._origin.env_file or self.folder / ".env", os.environ)
 
     def where(self, path: KeyPath) -> str:
         """Where a key is written, for messages: ``config.toml:12``."""
@@ -187,7 +189,8 @@ class Config(Table):
         JSON of its file. Runs commands and reads files: not for an event loop.
 
         Args:
-            environ: the variables; None is the process environment, completed by ``.env`` beside the config file.
+            environ: the variables; None is the process environment, completed by the
+                config's file of variables.
 
         Raises:
             ConfigError: every reference that leads nowhere.

@@ -20,7 +20,17 @@ from rowcall.config.units import quoted
 
 Tree = dict[str, Any]
 
-EXPORT_SUFFIXES = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+EXPORT_SUFFIXES = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "json",
+    ".parquet": "parquet",
+    ".db": "sqlite",
+    ".sqlite": "sqlite",
+    ".sqlite3": "sqlite",
+}
 """The format of an export by the end of its file's name."""
 
 _INTEGERS = range(-(2**63), 2**64)  # what the wire can write
@@ -31,6 +41,7 @@ def broken_rules(data: Tree) -> Iterator[Fault]:
     """Every fault that no single model can see."""
     yield from _beside_handler(data) if "handler" in data else _missing_for_preset(data)
     yield from _input_store(data)
+    yield from _table_name(data)
     yield from _export_format(data)
     yield from _batch_lines(data)
     yield from _unknown_cost(data)
@@ -101,8 +112,16 @@ def _batch_lines(data: Tree) -> Iterator[Fault]:
         yield Fault(("output", "order"), what, 'order = "input"')
 
 
-_OF_FILES = ("path", "header", "quoting", "encoding", "sql", "format")
+_OF_FILES = ("path", "header", "quoting", "encoding", "sql", "sheet", "format")
 _OF_STORES = ("kind", "result")
+
+
+def _table_name(data: Tree) -> Iterator[Fault]:
+    output = table_in(data, "output")
+    path, chosen = output.get("path"), output.get("format")
+    suffix = PurePath(path).suffix.lower() if isinstance(path, str) else ""
+    if "table" in output and (chosen or EXPORT_SUFFIXES.get(suffix)) != "sqlite":
+        yield Fault(("output", "table"), "output.table is for a SQLite file", 'path = "answers.db"')
 
 
 def _input_store(data: Tree) -> Iterator[Fault]:

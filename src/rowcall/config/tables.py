@@ -7,15 +7,15 @@ import re
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from rowcall.config.references import is_reference
 from rowcall.config.secret import Secret
-from rowcall.config.units import Duration, MaxFailures, RateLimit, Share, Size, quoted
+from rowcall.config.units import Duration, MaxFailures, RateLimits, Share, Size, TokenRateLimits, quoted
 
 Preset = Literal["openai", "anthropic", "gemini", "openrouter", "ollama", "vllm", "openai-batch", "http", "mock"]
 Policy = Literal["stop", "skip"]
-InputFormat = Literal["csv", "tsv", "jsonl", "json", "sqlite", "openai-batch"]
+InputFormat = Literal["csv", "tsv", "jsonl", "json", "sqlite", "parquet", "xlsx", "openai-batch"]
 
 
 class Table(BaseModel):
@@ -114,7 +114,7 @@ Natural = Annotated[int, Field(ge=1)]
 Count = Annotated[int, Field(ge=0)]
 Encoding = Annotated[str, AfterValidator(_known_encoding)]
 JMESPath = Annotated[str, AfterValidator(_jmespath)]
-Status = Annotated[str, BeforeValidator(_status)]
+Status = Annotated[str, BeforeValidator(_status), WithJsonSchema({"type": ["string", "integer"]})]
 
 
 class InputTable(Table):
@@ -126,7 +126,9 @@ class InputTable(Table):
     quoting: bool | None = None
     encoding: Encoding | None = None
     sql: Text | None = None
+    sheet: Text | None = None
     on_bad: Policy = "stop"
+    dedupe: bool = False
     store: Text | None = None
     kind: Text | None = None
     result: Text | None = None
@@ -224,7 +226,11 @@ class OutputTable(Table):
     """``[output]``: the export; without a path none is written."""
 
     path: Text | None = None
-    format: Literal["csv", "jsonl", "openai-batch-output"] | None = None
+    format: Literal["csv", "tsv", "jsonl", "json", "parquet", "sqlite", "openai-batch-output"] | None = None
+    table: Text | None = None
+    keep: Texts | None = None
+    overwrite: bool = False
+    flatten: bool = False
     order: Literal["input", "completion"] = "input"
     columns: Annotated[dict[str, JMESPath], Field(min_length=1)] = {"result": "@"}
 
@@ -233,7 +239,9 @@ class PaceTable(Table):
     """``[pace]``: how fast."""
 
     concurrency: Natural = 32
-    requests: RateLimit | None = None
+    adaptive: bool = True
+    requests: RateLimits | None = None
+    tokens: TokenRateLimits | None = None
 
 
 class BackoffTable(Table):
@@ -254,6 +262,7 @@ class RetryTable(Table):
 
     attempts: Natural = 3
     backoff: BackoffTable = BackoffTable()
+    max_wait: PositiveDuration | None = None
 
 
 class PriceTable(Table):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BeforeValidator, PlainSerializer
+from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 
 _SECONDS = {"ms": Decimal("0.001"), "s": Decimal(1), "m": Decimal(60), "h": Decimal(3600), "d": Decimal(86400)}
 _RATE_SECONDS = _SECONDS | {"min": Decimal(60), "hour": Decimal(3600), "day": Decimal(86400)}
@@ -31,6 +31,31 @@ class Rate:
 
     def __str__(self) -> str:
         return f"{_plain(self.count)}/{_UNIT_NAMES.get(self.per) or _plain(self.per) + 's'}"
+
+
+Rates = tuple[Rate, ...]
+"""Rates that all hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLimits:
+    """Limits on tokens: on input and output together, on each alone."""
+
+    total: Rates = ()
+    input: Rates = ()
+    output: Rates = ()
+
+    def __str__(self) -> str:
+        return ", ".join(f"{rate} {word}" for word, rates in self._named() for rate in rates)
+
+    def written(self) -> Any:
+        """What ``parse_token_limits`` reads back."""
+        if self.total:
+            return written_rates(self.total)
+        return {word.removesuffix(" tokens"): written_rates(rates) for word, rates in self._named() if rates}
+
+    def _named(self) -> tuple[tuple[str, Rates], ...]:
+        return ("tokens", self.total), ("input tokens", self.input), ("output tokens", self.output)
 
 
 def parse_duration(value: Any) -> float:
@@ -61,6 +86,40 @@ def parse_rate(value: Any) -> Rate:
     if not (0 < count < math.inf and 0 < per < math.inf):
         raise ValueError(f'must be a rate above 0 such as "500/min", "10/s" or "200k/day", not {quoted(value)}')
     return Rate(count, per)
+
+
+def parse_rates(value: Any) -> Rates:
+    """One rate or several that all hold: ``"500/min"``, ``["10/s", "10000/day"]``.
+
+    Raises:
+        ValueError: anything else and an empty list, with the words for the message.
+    """
+    if isinstance(value, tuple):
+        return value
+    if isinstance(value, list) and not value:
+        raise ValueError("must not be empty; without a limit the key is left out")
+    return tuple(map(parse_rate, value if isinstance(value, list) else [value]))
+
+
+def parse_token_limits(value: Any) -> TokenLimits:
+    """Limits on tokens: rates for input and output together, or a table ``{ input = ..., output = ... }``.
+
+    Raises:
+        ValueError: anything else, with the words for the message.
+    """
+    if isinstance(value, TokenLimits):
+        return value
+    if not isinstance(value, dict):
+        return TokenLimits(total=parse_rates(value))
+    if not value or not value.keys() <= {"input", "output"}:
+        raise ValueError('must be a rate such as "200k/min", or a table of input and output')
+    return TokenLimits(**{name: parse_rates(rates) for name, rates in value.items()})
+
+
+def written_rates(rates: Rates) -> str | list[str]:
+    """What ``parse_rates`` reads back."""
+    texts = list(map(str, rates))
+    return texts[0] if len(texts) == 1 else texts
 
 
 def parse_size(value: Any) -> int:
@@ -153,17 +212,29 @@ def _plain(number: float) -> str:
     return text.removesuffix(".0")
 
 
-Duration = Annotated[float, BeforeValidator(parse_duration)]
+_TEXT_OR_NUMBER = WithJsonSchema({"type": ["string", "number"]})
+
+Duration = Annotated[float, BeforeValidator(parse_duration), _TEXT_OR_NUMBER]
 """Seconds, 0 or more."""
 
-RateLimit = Annotated[Rate, BeforeValidator(parse_rate), PlainSerializer(str)]
-"""A ``Rate``."""
+_RATES: dict[str, Any] = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
 
-MaxFailures = Annotated[FailureLimit, BeforeValidator(parse_failure_limit), PlainSerializer(str)]
+RateLimits = Annotated[Rates, BeforeValidator(parse_rates), PlainSerializer(written_rates), WithJsonSchema(_RATES)]
+"""One ``Rate`` or several."""
+
+TokenRateLimits = Annotated[
+    TokenLimits,
+    BeforeValidator(parse_token_limits),
+    PlainSerializer(TokenLimits.written),
+    WithJsonSchema({"anyOf": [*_RATES["anyOf"], {"type": "object", "additionalProperties": _RATES}]}),
+]
+"""``TokenLimits``."""
+
+MaxFailures = Annotated[FailureLimit, BeforeValidator(parse_failure_limit), PlainSerializer(str), _TEXT_OR_NUMBER]
 """A ``FailureLimit``."""
 
-Size = Annotated[int, BeforeValidator(parse_size)]
+Size = Annotated[int, BeforeValidator(parse_size), _TEXT_OR_NUMBER]
 """Bytes."""
 
-Share = Annotated[float, BeforeValidator(parse_share)]
+Share = Annotated[float, BeforeValidator(parse_share), _TEXT_OR_NUMBER]
 """A number from 0 to 1."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -12,9 +13,19 @@ from rowcall import atomic
 from rowcall.errors import OutputError
 from rowcall.exports.base import Export
 
-FormatName = Literal["csv", "tsv", "jsonl", "openai-batch-output"]
+FormatName = Literal["csv", "tsv", "jsonl", "json", "parquet", "sqlite", "openai-batch-output"]
 
-SUFFIXES: dict[str, FormatName] = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+SUFFIXES: dict[str, FormatName] = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "json",
+    ".parquet": "parquet",
+    ".db": "sqlite",
+    ".sqlite": "sqlite",
+    ".sqlite3": "sqlite",
+}
 """What each suffix means."""
 
 
@@ -24,6 +35,8 @@ def open_export(
     *,
     format: FormatName | None = None,  # noqa: A002  the word of the config
     columns: Sequence[str] | None = None,
+    table: str = "rows",
+    key: str = "key",
 ) -> Iterator[Export]:
     """A file of rows that takes its name when the block ends well; until then, and otherwise, the old one stays.
 
@@ -31,15 +44,39 @@ def open_export(
         path: the file; ``-`` is stdout, which gets the rows as they come, csv unless ``format`` says otherwise.
         format: instead of the suffix.
         columns: the header of csv and tsv, where rows may lack a column but have no other; left out: the keys of
-            the first row. In jsonl each row has the keys it has.
+            all rows, which are kept on disk until they are known. In jsonl and json each row has the keys it has.
+        table: of a SQLite file, which gets the rows and keeps its others.
+        key: the column by which rows are found there.
 
     Raises:
         OutputError: an unknown suffix, a missing or read-only folder, no space left, a value the format cannot hold.
     """
     stdout = str(path) == "-"
     chosen = format or ("csv" if stdout else _by_suffix(Path(path)))
-    with destination(path) as file:
-        yield _make(chosen, file, "stdout" if stdout else str(path), columns)
+    with _opened(path, chosen, columns, table, key) as export:
+        yield export
+        export.finish()
+
+
+@contextmanager
+def _opened(
+    path: str | Path, chosen: FormatName, columns: Sequence[str] | None, table: str, key: str
+) -> Iterator[Export]:
+    if chosen == "sqlite":
+        from rowcall.exports.table import open_table
+
+        if str(path) == "-":
+            raise OutputError("a database cannot go to stdout", remedy="-o FILE.db")
+        with open_table(Path(path), table, key) as export:
+            yield export
+    else:
+        with destination(path) as file, tempfile.TemporaryFile() as spool:
+            yield _make(chosen, file, "stdout" if str(path) == "-" else str(path), columns, spool)
+
+
+def is_table(path: str | Path, format: FormatName | None = None) -> bool:  # noqa: A002  the word of the config
+    """Whether rows go into a table of a SQLite file."""
+    return (format or SUFFIXES.get(Path(path).suffix.lower())) == "sqlite"
 
 
 def destination(path: str | Path) -> AbstractContextManager[BinaryIO]:
@@ -51,10 +88,14 @@ def check_export(path: Path, *, format: FormatName | None = None) -> None:  # no
     """See that ``open_export`` could write there, before anything is paid for.
 
     Raises:
-        OutputError: an unknown suffix, a missing or read-only folder.
+        OutputError: an unknown suffix, a missing or read-only folder, a format whose library is not installed.
     """
+    chosen = format or ("csv" if str(path) == "-" else _by_suffix(path))
+    if chosen == "parquet":
+        from rowcall.exports.parquet import require_pyarrow
+
+        require_pyarrow(str(path))
     if str(path) != "-":
-        _ = format or _by_suffix(path)
         atomic.rehearse(path)
 
 
@@ -62,7 +103,7 @@ def _by_suffix(path: Path) -> FormatName:
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         what = f"{path}: {suffix or 'a file without a suffix'} is not a format that is written"
-        raise OutputError(what, remedy=f"known are {' '.join(SUFFIXES)}; or say --format csv|jsonl")
+        raise OutputError(what, remedy=f"known are {' '.join(SUFFIXES)}; or say --format")
     return SUFFIXES[suffix]
 
 
@@ -74,11 +115,24 @@ def _stdout() -> Iterator[BinaryIO]:
         file.flush()
 
 
-def _make(chosen: FormatName, file: BinaryIO, name: str, columns: Sequence[str] | None) -> Export:
+def _make(chosen: FormatName, file: BinaryIO, name: str, columns: Sequence[str] | None, spool: BinaryIO) -> Export:
+    from rowcall.exports.spool import Spooled
+
     if chosen in ("jsonl", "openai-batch-output"):
         from rowcall.exports.jsonlines import JsonLinesExport
 
         return JsonLinesExport(file, name)
+    if chosen == "json":
+        from rowcall.exports.jsonarray import JsonArrayExport
+
+        return JsonArrayExport(file, name)
+    if chosen == "parquet":
+        from rowcall.exports.parquet import ParquetExport
+
+        return Spooled(spool, lambda found: ParquetExport(file, name, found))
     from rowcall.exports.delimited import DelimitedExport, csv_line, tsv_line
 
-    return DelimitedExport(file, name, columns, csv_line if chosen == "csv" else tsv_line)
+    line = csv_line if chosen == "csv" else tsv_line
+    if columns is None:
+        return Spooled(spool, lambda found: DelimitedExport(file, name, found, line))
+    return DelimitedExport(file, name, columns, line)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, BinaryIO
 
 from rowcall.errors import OutputError
@@ -21,25 +21,21 @@ class DelimitedExport:
     Args:
         file: where to.
         name: of the file, for messages.
-        columns: the header; None: the keys of the first row.
+        columns: the header.
         line: makes a line of cells, with its end.
     """
 
-    def __init__(
-        self, file: BinaryIO, name: str, columns: Sequence[str] | None, line: Callable[[Iterable[str]], str]
-    ) -> None:
+    def __init__(self, file: BinaryIO, name: str, columns: Iterable[str], line: Callable[[Iterable[str]], str]) -> None:
         self._file = file
         self._name = name
         self._line = line
-        self._columns: dict[str, None] = {}
+        self._columns = dict.fromkeys(columns)
         self._count = 0
-        if columns is not None:
-            self._begin(columns)
+        if self._columns:
+            self._put(self._columns)
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Write one row."""
-        if not self._columns:
-            self._begin(row)
         self._count += 1
         if not row.keys() <= self._columns.keys():
             raise self._error(
@@ -50,9 +46,8 @@ class DelimitedExport:
         except (TypeError, ValueError) as error:
             raise self._error(str(error)) from None
 
-    def _begin(self, columns: Iterable[str]) -> None:
-        self._columns = dict.fromkeys(columns)
-        self._put(self._columns)
+    def finish(self) -> None:
+        """Nothing is left to write."""
 
     def _put(self, cells: Iterable[str]) -> None:
         self._file.write(self._line(cells).encode())

@@ -20,9 +20,20 @@ class JsonLinesExport:
     def write(self, row: Mapping[str, Any]) -> None:
         """Write one row."""
         self._count += 1
-        try:
-            line = values.dumps(dict(row))
-        except TypeError as error:
-            where = f"{self._name}, row {self._count}"
-            raise OutputError(f"{where}: {error}", remedy="a row holds text, numbers, true, false, null") from None
-        self._file.write(line + b"\n")
+        self._file.write(line_of(row, self._name, self._count) + b"\n")
+
+    def finish(self) -> None:
+        """Nothing is left to write."""
+
+
+def line_of(row: Mapping[str, Any], name: str, number: int) -> bytes:
+    """A row as one line of JSON, without its end.
+
+    Raises:
+        OutputError: a value that is no JSON.
+    """
+    try:
+        return values.dumps(dict(row))
+    except TypeError as error:
+        where = f"{name}, row {number}"
+        raise OutputError(f"{where}: {error}", remedy="a row holds text, numbers, true, false, null") from None

@@ -6,20 +6,27 @@ import asyncio
 from abc import abstractmethod
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
+from functools import partial
 from time import monotonic
 from typing import Any, Generic, TypedDict, TypeVar, Unpack
 
 import httpx
 
 from rowcall import values
-from rowcall.calling import Departure, Wire, request_ended
+from rowcall.calling import Crossing, Departure, Wire, request_ended
 from rowcall.client import CallFailed
 from rowcall.handlers.replies import Offline, Response, StatusFailed, read, usage_of
+from rowcall.handlers.room import Room
+from rowcall.handlers.slots import Slots
 from rowcall.job import Job
 from rowcall.outcome import FailureClass, Reply, Usage
+from rowcall.pace.tokens import Estimate
 from rowcall.providers.endpoint import Endpoint
 
 T = TypeVar("T")
+
+_LOOK_AGAIN = 1.0
+"""Seconds after which a request that waits for the end of a rest looks again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +38,14 @@ class Shared:
         answers: statuses beyond 2xx that are answers.
         wire: client, pace and listener.
         slots: one for each request in flight.
+        room: for as many of them as the API takes at a time.
     """
 
     endpoint: Endpoint
     answers: frozenset[int]
     wire: Wire
-    slots: asyncio.Semaphore
+    slots: Slots
+    room: Room
 
 
 class How(TypedDict, total=False):
@@ -152,23 +161,53 @@ class Call(Verbs[Coroutine[Any, Any, Response]]):
 
     async def _exchange(self, request: httpx.Request) -> Response:
         async with self._shared.slots:
-            await self._wait_for_place()
+            estimate = await self._wait_for_place(request)
             self._leave(request)
-            reply = await self._reply(request)
-        self.last = reply
-        self.usage += usage_of(reply, self._shared.endpoint.dialect_at(request.url.path), self._shared.wire.prices)
+            try:
+                with Crossing(self._shared.wire) as crossing:
+                    return await self._cross(request, crossing, estimate)
+            finally:
+                self._shared.room.wake()
+
+    async def _cross(self, request: httpx.Request, crossing: Crossing, estimate: Estimate) -> Response:
         try:
-            return read(request, reply, self._shared.answers)
+            reply = await self._reply(request)
+        except CallFailed as error:
+            crossing.end({}, error.failure)
+            raise
+        self.last = reply
+        dialect = self._shared.endpoint.dialect_at(request.url.path)
+        used = usage_of(reply, dialect, self._shared.wire.prices)
+        self._shared.wire.places.correct(estimate, used)
+        self.usage += used
+        try:
+            response = read(request, reply, self._shared.answers)
         except StatusFailed as error:
+            crossing.end(reply.headers, error.failure)
             self._obey(error)
             raise
+        crossing.end(reply.headers, None)
+        return response
 
-    async def _wait_for_place(self) -> None:
-        """Wait for a place of the rate, and for the end of a rest that the API asked for meanwhile."""
-        rate = self._shared.wire.rate
-        leaves = rate.take(monotonic())
-        while (wait := max(leaves, rate.resting_until) - monotonic()) > 0:  # noqa: ASYNC110  a rest may grow meanwhile
-            await asyncio.sleep(wait)
+    async def _wait_for_place(self, request: httpx.Request) -> Estimate:
+        """Wait for a place, and for the end of a rest that the API asked for; returns what was reserved."""
+        rate, places = self._shared.wire.rate, self._shared.wire.places
+        await self._rest(rate.take(monotonic()))
+        estimate = places.estimate(partial(_body, request))
+        await places.place(estimate, patient=True)
+        await self._rest(0.0)
+        return estimate
+
+    async def _rest(self, leaves: float) -> None:
+        """Wait until a time, as long as the target rests, and until there is room."""
+        rate, room = self._shared.wire.rate, self._shared.room
+        while True:
+            if (wait := max(leaves, rate.resting_until) - monotonic()) > 0:
+                await asyncio.sleep(min(wait, _LOOK_AGAIN))
+            elif not room.is_free:
+                await room.more()
+            else:
+                return
 
     def _leave(self, request: httpx.Request) -> None:
         self.check()
@@ -222,6 +261,14 @@ class SyncCall(Verbs[Response]):
             return await self._call.request(method, url, **how)
         finally:
             self._requests.discard(task)
+
+
+def _body(request: httpx.Request) -> bytes:
+    """What goes out; nothing where it is made only while it is sent."""
+    try:
+        return request.content
+    except httpx.RequestNotRead:
+        return b""
 
 
 def _with_body(reply: Reply, body: bytes) -> Reply:

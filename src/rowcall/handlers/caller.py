@@ -16,6 +16,8 @@ from typing import Any
 from rowcall.calling import Departure, Wire
 from rowcall.handlers.call import Call, Shared, SyncCall
 from rowcall.handlers.plain import NotPlain, plain
+from rowcall.handlers.room import Room
+from rowcall.handlers.slots import Slots
 from rowcall.handlers.watch import LoopWatch
 from rowcall.job import Job
 from rowcall.outcome import Classed, Failure, FailureClass, Outcome, Success
@@ -54,7 +56,7 @@ class HandlerCaller:
         self._function = function
         self._columns = columns
         self._endpoint = endpoint
-        self._shared = Shared(endpoint, answers, wire, asyncio.Semaphore(wire.concurrency))
+        self._shared = Shared(endpoint, answers, wire, Slots(wire.concurrency), Room(wire.adaptive))
         self._threads = Threads(wire.concurrency, "handler")
         self._watch = LoopWatch(function, wire.emit) if is_async(function) else None
         self._run = self._run_in_loop if self._watch else self._run_in_thread
@@ -67,6 +69,11 @@ class HandlerCaller:
         if departure.number is None:
             departure.stay()
         return outcome
+
+    def resize(self, concurrency: int) -> None:
+        """Let so many requests be in flight, and so many plain functions run."""
+        self._shared.slots.resize(concurrency)
+        self._threads.resize(concurrency)
 
     def guess(self, job: Job) -> int:
         """One request; what it will say is the handler's own."""

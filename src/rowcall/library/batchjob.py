@@ -14,14 +14,15 @@ from typing import Any, Self
 
 from rowcall.config import Config, HandlerTable, InputTable
 from rowcall.events import Listener
-from rowcall.exports import open_export
+from rowcall.exports import is_table, open_export
 from rowcall.handlers import Function, check_signature
 from rowcall.job import Record, Status
+from rowcall.library.showing import Shown
 from rowcall.library.staging import Records, Spool, Staged
-from rowcall.parts import Parts, fit_together, handler_calls, make_columns, open_reader
+from rowcall.parts import Parts, fit_together, handler_calls, key_column, make_columns, open_reader
 from rowcall.pipeline import Assembling, IfChanged, Options, Pipeline, Report
 from rowcall.producer import Keying
-from rowcall.results import Join
+from rowcall.results import Join, Shape
 from rowcall.store.base import Answer, Enqueued, Entry, Reader
 from rowcall.templates import compile_key
 
@@ -56,11 +57,13 @@ class BatchJob:
     Args:
         config: what to do.
         emit: told what happens in a run.
+        display: whether runs are shown while they work; None: in a notebook.
     """
 
-    def __init__(self, config: Config, emit: Listener | None = None) -> None:
+    def __init__(self, config: Config, emit: Listener | None = None, *, display: bool | None = None) -> None:
         self._config = config
         self._emit = emit
+        self._display = display
         self._folder: TemporaryDirectory[str] | None = None
         self._staged = Staged()
         self._key: str | None = None
@@ -145,9 +148,13 @@ class BatchJob:
             left_behind=not self._staged,
         )
         self._begun = True
-        self._pipeline = Pipeline(self._config_for(function), emit=self._emit, assembling=self._assembling(function))
+        shown = Shown.here(self._display, self._emit)
+        self._pipeline = Pipeline(self._config_for(function), emit=shown.hear, assembling=self._assembling(function))
         try:
-            return await self._pipeline.run(options)
+            async with shown.during(self._pipeline, limit):
+                report = await self._pipeline.run(options)
+            shown.ended(report)
+            return report
         finally:
             self._pipeline = None
 
@@ -173,7 +180,7 @@ class BatchJob:
         """Write the records that were added, with new columns beside their own; returns how many rows.
 
         Args:
-            path: ``.csv``, ``.tsv`` or ``.jsonl``; written as a whole or not at all.
+            path: ``.csv``, ``.tsv``, ``.jsonl``, ``.json``, ``.parquet`` or ``.db``; written as a whole or not at all.
             columns: new columns by their JMESPath into the result; left out: one column ``result``.
             only: records with that status alone.
 
@@ -183,8 +190,10 @@ class BatchJob:
         """
         new = make_columns(columns or self._config.output.columns)
         async with await open_reader(self._config) as reader:
-            join = Join(reader, self._config.name, self._staged, self._keying(), new)
-            with open_export(path) as export:
+            key, added = key_column(self._keying().key, None)
+            shape = Shape(key_as=key if added and is_table(path) else None)
+            join = Join(reader, self._config.name, self._staged, self._keying(), new, shape)
+            with open_export(path, table=self._config.name, key=key) as export:
                 return await join.write(export, only=only)
 
     # What is to be done

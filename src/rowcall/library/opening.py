@@ -53,6 +53,7 @@ def open_job(
     columns: Iterable[str] | None = None,
     settings: Mapping[str, Any] | None = None,
     on_event: Listener | None = None,
+    display: bool | None = None,
 ) -> BatchJob:
     """A batch job, to be used as an async context manager. Nothing is opened or sent yet.
 
@@ -73,6 +74,8 @@ def open_job(
         columns: those that the handler is given and records are known by; None: all of them.
         settings: further keys of the config by their dotted names: ``{"stop.grace": "5s"}``.
         on_event: told what happens, in the loop; see events.py.
+        display: True shows runs while they work, on stderr or in the notebook's cell; False shows nothing; None: only
+            in a notebook.
 
     Raises:
         ConfigError: every value that cannot be used.
@@ -94,7 +97,7 @@ def open_job(
         "retry": {"attempts": attempts},
         "store": {"path": str(Path(store).absolute())},
     }
-    return BatchJob(compose(_said(tables), name="rowcall.open", further=settings or {}), on_event)
+    return BatchJob(compose(_said(tables), name="rowcall.open", further=settings or {}), on_event, display=display)
 
 
 def map_rows(

@@ -23,6 +23,7 @@ class Staged:
 
     name = "records"
     rereadable = True
+    uniform = False
     skipped = 0
     quarantine: Path | None = None
 

@@ -1,13 +1,11 @@
-"""What the mock API can be asked, and its answers: OpenAI's chat completions and embeddings, and a plain REST look-up.
+"""What the mock API can be asked: OpenAI's calls, Anthropic's messages, Gemini's generateContent, a REST look-up.
 
-The shapes of requests, answers and errors are those of OpenAI's API reference (``/v1/chat/completions``,
-``/v1/embeddings``).
+The shapes of requests and errors are those of the APIs' references; errors are worded as OpenAI does.
 """
 
 from __future__ import annotations
 
-import math
-import time
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
@@ -16,13 +14,22 @@ import orjson
 from aiohttp import web
 
 from rowcall.mock.embedding import embedding
+from rowcall.mock.prompted import (
+    Prompt,
+    Shape,
+    as_candidates,
+    as_chat,
+    as_message,
+    as_response,
+    last_of_user,
+    tokens,
+    words,
+)
 from rowcall.mock.sentiment import entry, sentiment
 
 _WORDS = "/v1/words/"
-_CHAT = "/v1/chat/completions"
-_EMBEDDINGS = "/v1/embeddings"
 _SENTIMENT = "/v1/sentiment"
-_CHARACTERS_PER_TOKEN = 4
+_GENERATE = re.compile(r"/v1(?:beta)?/models/([^/:]+):generateContent")
 
 Asked = dict[str, Any]
 
@@ -38,17 +45,30 @@ class Question(Protocol):
         """The true answer; ``id_`` names the request."""
 
 
-def read(method: str, path: str, query: Mapping[str, str], body: bytes) -> Question:
-    """Understand a request; what is wrong with it becomes a question whose answer is that error."""
-    if path == _CHAT:
-        return _read_json(body, _fault_of_chat, _chat) if method == "POST" else _wrong_method(method, path)
-    if path == _EMBEDDINGS:
-        return _read_json(body, _fault_of_texts, _texts) if method == "POST" else _wrong_method(method, path)
+_Reader = tuple[Callable[[Asked], Question | None], Callable[[Asked], Question]]
+"""What finds the fault of a body, and what takes it where it has none."""
+
+
+def read(method: str, path: str, query: Mapping[str, str], body: bytes, *, any_path: bool = False) -> Question:
+    """Understand a request; what is wrong with it becomes a question whose answer is that error.
+
+    With ``any_path`` a path that is not known is no error, and its answer an empty object.
+    """
+    if asked := _posts(path):
+        return _read_json(body, *asked) if method == "POST" else _wrong_method(method, path)
     if path == _SENTIMENT:
         return _read_sentence(query) if method == "GET" else _wrong_method(method, path)
     if path.startswith(_WORDS) and len(path) > len(_WORDS):
         return _Word(path[len(_WORDS) :]) if method == "GET" else _wrong_method(method, path)
+    if any_path:
+        return _Anything()
     return _Wrong(404, f"Unknown request URL: {method} {path}.", code="unknown_url")
+
+
+def _posts(path: str) -> _Reader | None:
+    """What reads the JSON that is sent to a path."""
+    model = _GENERATE.fullmatch(path)
+    return (_fault_of_contents, _contents(model[1])) if model else _POSTS.get(path)
 
 
 def error(
@@ -71,46 +91,18 @@ def json_response(status: int, value: Any, headers: Mapping[str, str] | None = N
 
 
 @dataclass(frozen=True, slots=True)
-class _Chat:
-    text: str
-    model: str
-    prompt_characters: int
-    max_tokens: int | None
+class _Prompted:
+    """A prompt, and the shape in which its answer goes back."""
+
+    prompt: Prompt
+    shape: Shape
+
+    @property
+    def text(self) -> str:
+        return self.prompt.text
 
     def answer(self, id_: str) -> web.Response:
-        content = orjson.dumps(asdict(sentiment(self.text))).decode()
-        content, finish_reason = self._cut(content)
-        choice = {
-            "index": 0,
-            "message": {"role": "assistant", "content": content, "refusal": None},
-            "finish_reason": finish_reason,
-        }
-        return json_response(
-            200,
-            {
-                "id": f"chatcmpl-{id_}",
-                "object": "chat.completion",
-                "created": int(time.time()),
-                "model": self.model,
-                "choices": [choice],
-                "usage": self._usage(content),
-            },
-        )
-
-    def _cut(self, content: str) -> tuple[str, str]:
-        if self.max_tokens is None or _tokens(len(content)) <= self.max_tokens:
-            return content, "stop"
-        return content[: self.max_tokens * _CHARACTERS_PER_TOKEN], "length"
-
-    def _usage(self, content: str) -> dict[str, Any]:
-        prompt, completion = _tokens(self.prompt_characters), _tokens(len(content))
-        return {
-            "prompt_tokens": prompt,
-            "completion_tokens": completion,
-            "total_tokens": prompt + completion,
-            "prompt_tokens_details": {"cached_tokens": 0},
-            "completion_tokens_details": {"reasoning_tokens": 0},
-        }
+        return json_response(200, self.shape(self.prompt.said(id_)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +119,8 @@ class _Texts:
             {"object": "embedding", "index": index, "embedding": embedding(text)}
             for index, text in enumerate(self.texts)
         ]
-        tokens = sum(_tokens(len(text)) for text in self.texts)
-        usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+        read = sum(map(tokens, self.texts))
+        usage = {"prompt_tokens": read, "total_tokens": read}
         return json_response(200, {"object": "list", "data": data, "model": self.model, "usage": usage})
 
 
@@ -163,6 +155,14 @@ class _Wrong:
         return error(self.status, self.message, code=self.code, param=self.param)
 
 
+@dataclass(frozen=True, slots=True)
+class _Anything:
+    text: str = ""
+
+    def answer(self, id_: str) -> web.Response:
+        return json_response(200, {})
+
+
 def _read_sentence(query: Mapping[str, str]) -> Question:
     text = query.get("text")
     return _Wrong(400, "Missing required parameter: 'text'.", param="text") if text is None else _Sentence(text)
@@ -180,14 +180,60 @@ def _read_json(
     return fault_of(asked) or make(asked)
 
 
+def _prompted(said: list[tuple[str, str]], model: str, limit: Any, shape: Shape) -> Question:
+    characters = sum(len(text) for _, text in said)
+    return _Prompted(Prompt(last_of_user(said), model, characters, limit), shape)
+
+
+def _said(messages: Any, system: Any = None) -> list[tuple[str, str]]:
+    """Who said what; a text alone is the user's."""
+    if isinstance(messages, str):
+        messages = [{"role": "user", "content": messages}]
+    first = [("system", words(system))] if system else []
+    return first + [(message.get("role", "user"), words(message.get("content"))) for message in messages]
+
+
 def _chat(asked: Asked) -> Question:
-    texts = [(message["role"], _text(message.get("content"))) for message in asked["messages"]]
-    return _Chat(
-        text=next((text for role, text in reversed(texts) if role == "user"), ""),
-        model=asked["model"],
-        prompt_characters=sum(len(text) for _, text in texts),
-        max_tokens=_limit(asked),
-    )
+    return _prompted(_said(asked["messages"]), asked["model"], _limit(asked), as_chat)
+
+
+def _response(asked: Asked) -> Question:
+    said = _said(asked["input"], asked.get("instructions"))
+    return _prompted(said, asked["model"], asked.get("max_output_tokens"), as_response)
+
+
+def _messages(asked: Asked) -> Question:
+    return _prompted(_said(asked["messages"], asked.get("system")), asked["model"], asked["max_tokens"], as_message)
+
+
+def _contents(model: str) -> Callable[[Asked], Question]:
+    def contents(asked: Asked) -> Question:
+        said = [(content.get("role", "user"), words(content["parts"])) for content in asked["contents"]]
+        limit = asked.get("generationConfig", {}).get("maxOutputTokens")
+        return _prompted(said, model, limit, as_candidates)
+
+    return contents
+
+
+def _fault_of_response(asked: Asked) -> Question | None:
+    if not isinstance(asked.get("model"), str):
+        return _invalid("model", "a model's name")
+    given = asked.get("input")
+    if isinstance(given, str) or (isinstance(given, list) and all(isinstance(item, dict) for item in given)):
+        return None
+    return _invalid("input", "a text, or a list of items")
+
+
+def _fault_of_messages(asked: Asked) -> Question | None:
+    if not isinstance(asked.get("max_tokens"), int):
+        return _invalid("max_tokens", "a whole number of at least 1")
+    return _fault_of_chat(asked)
+
+
+def _fault_of_contents(asked: Asked) -> Question | None:
+    contents = asked.get("contents")
+    fit = isinstance(contents, list) and all(isinstance(one, dict) and "parts" in one for one in contents)
+    return None if fit and "model" not in asked else _invalid("contents", "a list with parts; the model is in the path")
 
 
 def _fault_of_chat(asked: Asked) -> Question | None:
@@ -240,19 +286,15 @@ def _limit(asked: Asked) -> Any:
     return asked.get("max_completion_tokens", asked.get("max_tokens"))
 
 
-def _text(content: Any) -> str:
-    """The words of a message, which come as a string or in parts."""
-    if not isinstance(content, list):
-        return content or ""
-    parts = (part.get("text") for part in content if isinstance(part, dict))
-    return "".join(text for text in parts if isinstance(text, str))
-
-
-def _tokens(characters: int) -> int:
-    return math.ceil(characters / _CHARACTERS_PER_TOKEN)
-
-
 def _error_type(status: int) -> str:
     if status == 429:
         return "requests"
     return "server_error" if status >= 500 else "invalid_request_error"
+
+
+_POSTS: Mapping[str, _Reader] = {
+    "/v1/chat/completions": (_fault_of_chat, _chat),
+    "/v1/responses": (_fault_of_response, _response),
+    "/v1/embeddings": (_fault_of_texts, _texts),
+    "/v1/messages": (_fault_of_messages, _messages),
+}

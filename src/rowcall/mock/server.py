@@ -27,6 +27,7 @@ from rowcall.mock.questions import Question, error, read
 Outage = Literal["503", "html", "blackhole", "reset"]
 Poison = Collection[str] | Callable[[str], int | None]
 
+_KEY_HEADERS = ("Authorization", "x-api-key", "x-goog-api-key")
 _LARGEST_BODY = 64 * 2**20
 _PORTAL = "<!doctype html><title>Welcome</title><h1>Please sign in to use this network</h1>"
 
@@ -44,7 +45,8 @@ _DROPPED = _Verdict("dropped")
 class MockAPI(Watch):
     """The fake API, as an async context manager.
 
-    ``POST /v1/chat/completions`` judges the last user message and answers ``{"label": ..., "score": ...}``;
+    ``POST /v1/chat/completions`` judges the last user message and answers ``{"label": ..., "score": ...}``, and so do
+    ``/v1/responses``, ``/v1/messages`` and ``/v1beta/models/{model}:generateContent`` in their own words;
     ``GET /v1/words/{word}`` looks a word up, 404 where it is unknown; ``GET /v1/sentiment?text=`` judges a text.
 
     Args:
@@ -53,8 +55,9 @@ class MockAPI(Watch):
         latency: seconds from request to answer.
         faults: what goes wrong by chance; nothing by default.
         capacity: calls answered at a time; one more gets 429 without delay. None: any number.
-        api_key: what ``Authorization: Bearer`` must bring; None: anything, or nothing.
+        api_key: what ``Authorization: Bearer``, ``x-api-key`` or ``x-goog-api-key`` must bring; None: anything.
         keep_calls: keep every call for ``calls``; False counts only, and memory stays flat.
+        any_path: answer ``{}`` with 200 at paths that it does not know, in the place of an API of another shape.
 
     Attributes:
         outage: a behaviour for all calls from now on: ``503``, ``html`` (a sign-in page with status 200),
@@ -80,6 +83,7 @@ class MockAPI(Watch):
         capacity: int | None = None,
         api_key: str | None = None,
         keep_calls: bool = True,
+        any_path: bool = False,
     ) -> None:
         super().__init__(keep=keep_calls)
         self.latency = latency
@@ -89,7 +93,8 @@ class MockAPI(Watch):
         self.poison: Poison = frozenset()
         self.respond: Callable[[Call], web.Response | None] | None = None
         self._host, self._port = host, port
-        self._authorization = None if api_key is None else f"Bearer {api_key}"
+        self._any_path = any_path
+        self._key = api_key
         self._held: socket.socket | None = None
         self._listener: Listener | None = None
 
@@ -135,7 +140,7 @@ class MockAPI(Watch):
 
     async def _handle(self, request: web.BaseRequest) -> web.Response:
         body = await request.read()
-        question = read(request.method, request.path, request.query, body)
+        question = read(request.method, request.path, request.query, body, any_path=self._any_path)
         call = self._call(request, question.text, body)
         self._begin(call)
         verdict = _DROPPED
@@ -191,7 +196,8 @@ class MockAPI(Watch):
         return None if response is None else _answered(response)
 
     def _by_key(self, call: Call) -> _Verdict | None:
-        if self._authorization is None or call.headers.get("Authorization") == self._authorization:
+        brought = (call.headers.get(name, "").removeprefix("Bearer ") for name in _KEY_HEADERS)
+        if self._key is None or self._key in brought:
             return None
         return _failed(401, "Incorrect API key provided.", code="invalid_api_key")
 

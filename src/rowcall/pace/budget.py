@@ -18,14 +18,17 @@ class Budget:
 
     Costs are nano-dollars. What other processes spend is known by ``learn``; until then they may overshoot together.
 
+    Attributes:
+        limit: may be changed at any time.
+
     Args:
-        limit: most that may be spent.
+        limit: most that may be spent; None: any amount.
         spent: what was spent before this run.
         guess: roughly what a job's call costs, asked until the first priced call has ended.
     """
 
-    def __init__(self, limit: int, spent: int, guess: Callable[[Job], int]) -> None:
-        self._limit = limit
+    def __init__(self, limit: int | None, spent: int, guess: Callable[[Job], int]) -> None:
+        self.limit = limit
         self._elsewhere = spent
         self._guess = guess
         self._own = 0
@@ -51,10 +54,12 @@ class Budget:
 
         As long as nothing is known about this run's calls, one goes out alone whatever its guess says.
         """
-        if self.spent >= self._limit or not (self._calls or in_flight):
-            return self.spent < self._limit
+        if self.limit is None:
+            return True
+        if self.spent >= self.limit or not (self._calls or in_flight):
+            return self.spent < self.limit
         each = self._own // self._calls if self._calls else self._guess(job)
-        return self.spent + each * (in_flight + 1) <= self._limit
+        return self.spent + each * (in_flight + 1) <= self.limit
 
     def __str__(self) -> str:
-        return f"{usd(self.spent)} spent in all runs; the next call would pass max_cost = {usd(self._limit)}"
+        return f"{usd(self.spent)} spent in all runs; the next call would pass max_cost = {usd(self.limit or 0)}"

@@ -7,6 +7,7 @@ long as the limit's own unit ever holds more than ``count`` calls and that burst
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 BURST_SHARE = 0.01
@@ -22,7 +23,11 @@ class Limit:
 
 
 class Rate:
-    """When calls may leave. Times are monotonic seconds. Without a limit only rests hold calls back."""
+    """When calls may leave. Times are monotonic seconds. Without a limit only rests hold calls back.
+
+    Attributes:
+        on_rest: told of every rest that begins or grows.
+    """
 
     def __init__(self, limit: Limit | None = None) -> None:
         self._step = limit.per / limit.count if limit else 0.0
@@ -30,6 +35,7 @@ class Rate:
         self._tolerance = (burst - 1) * self._step
         self._tat = float("-inf")
         self._resting_until = float("-inf")
+        self.on_rest: Callable[[], None] = lambda: None
 
     @property
     def resting_until(self) -> float:
@@ -38,7 +44,9 @@ class Rate:
 
     def rest(self, seconds: float, now: float) -> None:
         """Let no call leave for so long; a shorter rest never ends a longer one."""
-        self._resting_until = max(self._resting_until, now + seconds)
+        if now + seconds > self._resting_until:
+            self._resting_until = now + seconds
+            self.on_rest()
 
     def next_at(self, now: float) -> float:
         """The earliest time at which the next call may leave."""

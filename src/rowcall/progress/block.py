@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rowcall.outcome import Usage
+from rowcall.price import usd
 from rowcall.progress.text import clean, latency_text, rate_text, short_number, short_time
 from rowcall.progress.view import View, share_text
 
@@ -67,6 +68,9 @@ def _counts(view: View) -> Iterator[Part]:
 
 def _figures(view: View) -> Iterator[Part]:
     yield rate_text(view.speed) if view.speed > 0 else "-/s", "bold"
+    if view.usage.cost is not None:
+        about = "" if view.expected is None else f" of about {usd(view.expected)}"
+        yield f"{usd(view.usage.cost)}{about}", ""
     if view.p50 is not None and view.p95 is not None:
         yield f"p50 {latency_text(view.p50)}  p95 {latency_text(view.p95)}", ""
     if view.usage.input or view.usage.output:

@@ -7,12 +7,12 @@ from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, TextIO
 
-from rowcall.events import Event, GateClosed, GateOpened, Joined, LoopBlocked, Resting, Stopping, StoreWaits
+from rowcall.events import Event, Followed, GateClosed, GateOpened, Joined, LoopBlocked, Resting, Stopping, StoreWaits
 from rowcall.progress.block import block
 from rowcall.progress.following import Following, Speed
 from rowcall.progress.screen import Screen
 from rowcall.progress.text import clean, counted, short_time
-from rowcall.progress.view import View, plain_line, view_of
+from rowcall.progress.view import View, outage_word, plain_line, view_of
 
 if TYPE_CHECKING:  # verbs that only look need no wire
     from rowcall.pipeline import Pipeline
@@ -94,10 +94,17 @@ class Progress:
         return f"resting for {short_time(rest.seconds)}: {clean(rest.cause)}"
 
     async def _show(self, pipeline: Pipeline, limit: int | None) -> None:
+        self._speed.note(monotonic(), 0)
         while True:
             await asyncio.sleep(REDRAW if self._screen else self._plain_every)
-            self._speed.note(monotonic(), pipeline.tally.done + pipeline.tally.failed)
+            self._look(pipeline)
             self._draw(view_of(pipeline, self._following, self._speed.per_second, limit))
+
+    def _look(self, pipeline: Pipeline) -> None:
+        held_up = pipeline.held_up
+        if held_up and held_up.by in ("offline", "paused"):
+            self._speed.restart()
+        self._speed.note(monotonic(), pipeline.tally.done + pipeline.tally.failed)
 
     def _draw(self, view: View) -> None:
         if self._screen:
@@ -128,13 +135,15 @@ def _blocked_text(place: str, seconds: float) -> str:
 def _said(event: Event) -> str:
     match event:
         case GateClosed():
-            return f"offline: {clean(event.cause)}; nothing lost, no attempts used"
+            return f"{outage_word(event.cause)}: {clean(event.cause)}; nothing lost, no attempts used"
         case GateOpened():
             return f"back after {short_time(event.after)}"
         case Stopping() if event.in_flight and event.reason not in _BY_SIGNAL:
             return f"stopping: {clean(event.message)}; {counted(event.in_flight, 'call')} in flight"
         case Joined():
             return "another process works on this batch job: this one joins it, each record is called once"
+        case Followed():
+            return f"set by hand: {clean(event.settings)}" if event.settings else "all is as the config says again"
         case StoreWaits():
             return f"waiting for the store: {clean(event.message)}"
         case _:

@@ -66,6 +66,10 @@ class Speed:
         while len(self._samples) > 2 and self._samples[1][0] < now - SPEED_OVER:
             self._samples.popleft()
 
+    def restart(self) -> None:
+        """Forget what was: a time in which nothing could be done says nothing about the speed after it."""
+        self._samples.clear()
+
     @property
     def per_second(self) -> float:
         """The speed; 0.0 while too little is known."""

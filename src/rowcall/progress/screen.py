@@ -30,7 +30,7 @@ class Screen:
     @property
     def can_redraw(self) -> bool:
         """It knows how to move its cursor."""
-        return self._console.is_terminal and not self._console.is_dumb_terminal
+        return self._stream.isatty() and not self._console.is_dumb_terminal  # FORCE_COLOR makes no terminal
 
     @property
     def width(self) -> int:

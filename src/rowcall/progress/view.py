@@ -32,14 +32,15 @@ class View:
     Attributes:
         total: records to be ended by this run, those done before among them; with a limit, the limit.
         done, failed: of these; of this run alone where there is a limit.
-        in_flight, slots: calls under way, and the most there may be.
+        in_flight, slots: calls under way, and the most there may be now.
         waiting: records that were not called yet.
         retrying: records that wait for another try.
         reading: the input has not been read to its end, so that ``total`` still grows.
         speed: records that ended, a second, in the last half minute.
         left: seconds until the end at that speed; None while nobody knows.
         p50, p95: latencies in seconds.
-        usage: tokens of this run.
+        usage: tokens and cost of this run.
+        expected: cost of this run at its end, in nano-dollars; None while nobody knows.
         held_up: what holds the run up, and until when; empty where nothing does.
         slow: keys of calls that take long, and their age in seconds, oldest first.
     """
@@ -57,6 +58,7 @@ class View:
     p50: float | None
     p95: float | None
     usage: Usage = field(default_factory=Usage)
+    expected: int | None = None
     held_up: str = ""
     slow: tuple[tuple[str, float], ...] = ()
 
@@ -89,7 +91,7 @@ def view_of(pipeline: Pipeline, following: Following, speed: float, limit: int |
         done=done,
         failed=failed,
         in_flight=pipeline.in_flight,
-        slots=pipeline.concurrency,
+        slots=pipeline.slots,
         waiting=max(0, rest - pipeline.in_flight - retrying),
         retrying=retrying,
         reading=pipeline.reading,
@@ -98,6 +100,7 @@ def view_of(pipeline: Pipeline, following: Following, speed: float, limit: int |
         p50=tally.latencies.percentile(0.5),
         p95=tally.latencies.percentile(0.95),
         usage=tally.usage,
+        expected=_expected(pipeline, rest, limit),
         held_up=next(_held_up(pipeline, following), ""),
         slow=_slow(following, tally.latencies.percentile(0.95)),
     )
@@ -105,7 +108,20 @@ def view_of(pipeline: Pipeline, following: Following, speed: float, limit: int |
 
 def _foreseeable(pipeline: Pipeline, limit: int | None) -> bool:
     """Whether the speed so far says when the end comes."""
-    return not pipeline.outage and not pipeline.resting_for and (limit is not None or not pipeline.reading)
+    held_up = pipeline.held_up
+    return (held_up is None or held_up.by == "rate limit") and _countable(pipeline, limit)
+
+
+def _countable(pipeline: Pipeline, limit: int | None) -> bool:
+    return limit is not None or not pipeline.reading
+
+
+def _expected(pipeline: Pipeline, rest: int, limit: int | None) -> int | None:
+    """What the run costs in the end, where the records left cost as much as those that ended in it."""
+    ended, cost = pipeline.tally.done + pipeline.tally.failed, pipeline.tally.usage.cost
+    if not ended or cost is None or not _countable(pipeline, limit):
+        return None
+    return cost + cost * rest // ended
 
 
 def _extent(pipeline: Pipeline, limit: int | None) -> tuple[int, int, int]:
@@ -125,14 +141,31 @@ def _held_up(pipeline: Pipeline, following: Following) -> Iterator[str]:
         yield f"stopping: waiting for calls in flight, up to {short_time(pipeline.config.stop.grace)}"
     if outage := pipeline.outage:
         age, probe = short_time(monotonic() - outage.since), _probe(outage.probe_at)
-        yield f"offline for {age}, {probe}; nothing lost: {clean(outage.cause.message)}"
+        yield f"{outage_word(outage.cause.message)} for {age}, {probe}; nothing lost: {clean(outage.cause.message)}"
+    if pipeline.paused:
+        yield "paused by hand; rowcall set pause=false goes on"
+        return
     if resting := pipeline.resting_for:
         until = (datetime.now().astimezone() + timedelta(seconds=resting)).strftime("%H:%M:%S")
         yield f"resting until {until}, as the API asked: {clean(following.resting)}"
     if pipeline.first_alone:
         yield "the first call goes alone; the others follow once it is answered, or after 5s"
+    yield from _paced(pipeline)
+
+
+def outage_word(cause: str) -> str:
+    """How an outage is called: an API that answers with errors is reached, and yet of no use."""
+    return "API down" if cause.startswith("HTTP ") else "offline"
+
+
+def _paced(pipeline: Pipeline) -> Iterator[str]:
+    if spent := pipeline.spent_for:
+        until = (datetime.now().astimezone() + timedelta(seconds=spent)).strftime("%H:%M:%S")
+        yield f"nothing is left of the API's limit until {until}"
+    if pipeline.api_wait > PACED_FROM:
+        yield "paced by what the API allows"
     if pipeline.rate_wait > PACED_FROM:
-        yield f"paced by [pace] requests = {pipeline.config.pace.requests}"
+        yield f"paced by the limit: {pipeline.limits}"
 
 
 def _probe(probe_at: float | None) -> str:

@@ -124,14 +124,19 @@ class Attachments:
         full = self._full(pattern)
         if one.root is not None:
             _stay_below(one, full, pattern)
-        paths = _matches(full)
+        try:
+            paths = _matches(full)
+        except (OSError, ValueError) as error:
+            raise _unreadable(one, pattern, error) from error
         if not paths:
             raise AttachmentError(f"{one.path.where}: no file matches {pattern!r}", remedy=_FILES)
         return pattern, paths
 
     def _attachment(self, path: str, form: Any, where: str) -> Attachment:
-        if form not in _FORMS:
+        if not isinstance(form, str) or form not in _FORMS:
             raise ConfigError(Problem(f"{where}.as", f"must be one of {', '.join(_FORMS)}", _USUAL))
+        if path.startswith("~/"):
+            path = f"{Path.home()}{path[1:]}"
         self.found.append(Attachment(compile_tree(path, where=where), form, self._root(path)))
         return self.found[-1]
 
@@ -144,7 +149,7 @@ class Attachments:
         return self._full(before + slash)
 
     def _full(self, path: str) -> str:
-        return os.path.normpath(self.folder / Path(path).expanduser())
+        return os.path.normpath(self.folder / path)
 
     def _prints(self, one: Attachment, row: Row) -> Iterator[Any]:
         try:
@@ -195,11 +200,10 @@ class _Filling:
 
     def _read(self, one: Attachment, path: Path, pattern: str) -> str:
         try:
-            _stay_small(one, path, self.attachments.largest)
+            _check(one, path, self.attachments.largest)
             return _FORMS[one.form](path)
         except (OSError, ValueError) as error:
-            why = getattr(error, "strerror", None) or str(error)
-            raise AttachmentError(f"{one.path.where}: {pattern!r} cannot be read: {why}", remedy=_FILES) from error
+            raise _unreadable(one, pattern, error) from error
 
 
 def _directly_in(node: Any) -> Iterator[Attachment]:
@@ -226,8 +230,16 @@ def _matches(full: str) -> list[Path]:
     return [match for match in map(Path, sorted(glob.glob(full))) if match.is_file()]  # noqa: PTH207  Path.glob takes hidden ones too
 
 
-def _stay_small(one: Attachment, path: Path, largest: int) -> None:
+def _unreadable(one: Attachment, pattern: str, error: Exception) -> AttachmentError:
+    why = getattr(error, "strerror", None) or str(error)
+    return AttachmentError(f"{one.path.where}: {pattern!r} cannot be read: {why}", remedy=_FILES)
+
+
+def _check(one: Attachment, path: Path, largest: int) -> None:
+    """See that it is a file, not a pipe that never ends, and no larger than allowed."""
     size = path.stat().st_size
+    if not path.is_file():
+        raise ValueError("not a regular file")
     if size > largest:
         what = f"{one.path.where}: {path.name} has {size:,} bytes, and [request] max_attachment is {largest:,}"
         raise AttachmentError(what, remedy=_LIMIT)

@@ -25,6 +25,7 @@ class Endpoint:
 
     Attributes:
         trees: the templates, for ``templates.check_columns``.
+        target: scheme, host and port of the base URL; ``any`` without one.
 
     Raises:
         ConfigError: a value that cannot be used.
@@ -45,9 +46,10 @@ class Endpoint:
         self._secrets = secrets_in(api_key, headers)
         self._preset = preset
         self.trees = self._headers.trees
+        self.target = target_of(self._base) if self._base else "any"
 
     def __repr__(self) -> str:
-        return f"<Endpoint {target_of(self._base) if self._base else 'any'}>"
+        return f"<Endpoint {self.target}>"
 
     def url(self, url: str) -> httpx.URL:
         """A whole URL as it is, a path below the base URL, with the queries of both.

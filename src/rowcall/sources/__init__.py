@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rowcall.sources.inputs import Input
     from rowcall.sources.textsource import Format
 
-FormatName = Literal["csv", "tsv", "jsonl", "json", "sqlite", "openai-batch"]
+FormatName = Literal["csv", "tsv", "jsonl", "json", "sqlite", "parquet", "xlsx", "openai-batch"]
 
 SUFFIXES: dict[str, FormatName] = {
     ".csv": "csv",
@@ -25,8 +25,10 @@ SUFFIXES: dict[str, FormatName] = {
     ".db": "sqlite",
     ".sqlite": "sqlite",
     ".sqlite3": "sqlite",
+    ".parquet": "parquet",
+    ".xlsx": "xlsx",
 }
-"""What each suffix means; all but the databases may also end in .gz."""
+"""What each suffix means; those of text may also end in .gz."""
 
 
 def open_source(
@@ -38,6 +40,7 @@ def open_source(
     quoting: bool | None = None,
     encoding: str | None = None,
     sql: str | None = None,
+    sheet: str | None = None,
     on_bad: Literal["stop", "skip"] = "stop",
 ) -> Source:
     """A source for a file, by its suffix; nothing is read yet.
@@ -50,6 +53,7 @@ def open_source(
         quoting: cells may stand in double quotes; left out: in csv they may, in tsv they may not.
         encoding: left out: UTF-8. A byte order mark goes before both.
         sql: the query, for a database.
+        sheet: of an .xlsx file; left out: its first.
         on_bad: a line that cannot be read ends the reading, or is set aside in ``<path>.bad.jsonl``.
 
     Raises:
@@ -59,12 +63,17 @@ def open_source(
     stdin = str(path) == "-"
     name = name or ("stdin" if stdin else file.name)
     chosen = format or (None if stdin else _by_suffix(file, name))
-    _check_options(name, chosen, header=header, quoting=quoting, encoding=encoding, sql=sql)
+    _check_options(name, chosen, header=header, quoting=quoting, encoding=encoding, sql=sql, sheet=sheet)
     quarantine = Path("stdin.bad.jsonl" if stdin else f"{file}.bad.jsonl") if on_bad == "skip" else None
     if chosen == "sqlite":
         from rowcall.sources.sqlite import SqliteSource
 
         return SqliteSource(file, name, sql, quarantine=quarantine)
+    if chosen in ("parquet", "xlsx"):
+        from rowcall.sources.tables import TableFile, parquet_table, xlsx_table
+
+        opened = parquet_table(file, name) if chosen == "parquet" else xlsx_table(file, name, sheet)
+        return TableFile(file, name, opened, quarantine=quarantine)
     from rowcall.sources.text import check_encoding
     from rowcall.sources.textsource import TextSource
 
@@ -76,10 +85,10 @@ def open_source(
 def _by_suffix(file: Path, name: str) -> FormatName:
     suffix = Path(file.name.lower().removesuffix(".gz")).suffix
     if suffix not in SUFFIXES:
-        remedy = f"known are {' '.join(SUFFIXES)} (but for databases each also with .gz), and - for stdin"
+        remedy = f"known are {' '.join(SUFFIXES)} (those of text also with .gz), and - for stdin"
         raise InputError(name, f"{suffix or 'a file without a suffix'} is not a format that is read", remedy=remedy)
-    if SUFFIXES[suffix] == "sqlite" and file.name.lower().endswith(".gz"):
-        raise InputError(name, "a packed database cannot be queried", remedy=f"gunzip --keep {file}")
+    if SUFFIXES[suffix] in ("sqlite", "parquet", "xlsx") and file.name.lower().endswith(".gz"):
+        raise InputError(name, f"a packed {suffix} cannot be read", remedy=f"gunzip --keep {file}")
     return SUFFIXES[suffix]
 
 
@@ -88,6 +97,7 @@ _USED_BY = {
     "quoting": ("csv", "tsv"),
     "encoding": ("csv", "tsv", "jsonl", "json", "openai-batch"),
     "sql": ("sqlite",),
+    "sheet": ("xlsx",),
 }
 
 

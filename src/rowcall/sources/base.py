@@ -16,12 +16,14 @@ class Source(Protocol):
     Attributes:
         name: the file as it was written in the config, for messages.
         rereadable: False where one reading is all there is (stdin, a pipe); ``columns`` may still come first.
+        uniform: every record has the columns that ``columns`` gives and no others; known once that was asked.
         skipped: bad lines set aside by the latest reading (``on_bad = "skip"``).
         quarantine: the file they are in once that reading is complete; None where a bad line stops the reading.
     """
 
     name: str
     rereadable: bool
+    uniform: bool
     skipped: int
     quarantine: Path | None
 

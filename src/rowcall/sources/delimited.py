@@ -11,7 +11,7 @@ import csv
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TextIO
+from typing import ClassVar, TextIO
 
 from rowcall.errors import InputError
 from rowcall.job import Record
@@ -30,6 +30,7 @@ class Delimited:
     delimiter: str
     quoting: bool
     header: Sequence[str] | None = None
+    uniform: ClassVar[bool] = True
 
     def columns(self, text: TextIO) -> list[str]:
         """The names in the header line, or ``header``."""

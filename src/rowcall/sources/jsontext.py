@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, TextIO
+from typing import Any, ClassVar, TextIO
 
 from rowcall import values
 from rowcall.errors import InputError
@@ -29,6 +29,7 @@ class JsonLines:
 
     name: str
     check: Check | None = None
+    uniform: ClassVar[bool] = False
 
     def columns(self, text: TextIO) -> list[str] | None:
         """The keys of the first 100 records."""
@@ -55,6 +56,7 @@ class JsonArray:
     """One array of objects, read piece by piece. A record is known by its place in the array, from 1."""
 
     name: str
+    uniform: ClassVar[bool] = False
 
     def columns(self, text: TextIO) -> list[str] | None:
         """The keys of the first 100 records."""

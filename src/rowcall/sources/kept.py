@@ -24,12 +24,15 @@ class Kept:
         self._lock = Lock()  # who reads again may do so while the first reading still waits for the pipe
         self._begun = False
         self.name = source.name
+        self.uniform = False
         self.skipped = 0
         self.quarantine: Path | None = None
 
     def columns(self) -> list[str] | None:
         """The columns, as the input says."""
-        return self._source.columns()
+        columns = self._source.columns()
+        self.uniform = self._source.uniform
+        return columns
 
     def __iter__(self) -> Iterator[Record]:
         if self._begun:

@@ -22,6 +22,7 @@ class SqliteSource:
     """The rows of one SELECT over a connection that cannot write (see base.py)."""
 
     rereadable = True
+    uniform = True
 
     def __init__(self, path: Path, name: str, sql: str | None, *, quarantine: Path | None = None) -> None:
         self.name = name

@@ -38,6 +38,7 @@ class StoreSource:
     """
 
     rereadable = True
+    uniform = False
     skipped = 0
     quarantine: Path | None = None
 

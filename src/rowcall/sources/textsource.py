@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Protocol, TextIO
+from typing import ClassVar, Protocol, TextIO
 
 from rowcall.job import Record
 from rowcall.sources.badlines import BadLine, Report, setting_aside, stop
@@ -14,7 +14,9 @@ from rowcall.sources.text import decoded
 
 
 class Format(Protocol):
-    """How a text is read as records."""
+    """How a text is read as records; ``uniform`` where all have the same columns."""
+
+    uniform: ClassVar[bool]
 
     def columns(self, text: TextIO) -> list[str] | None:
         """The columns, from the start of the text; None where it does not say.
@@ -44,6 +46,7 @@ class TextSource:
     ) -> None:
         self.name = source.name
         self.rereadable = source.rereadable
+        self.uniform = False
         self.skipped = 0
         self.quarantine = quarantine
         self._input = source
@@ -55,7 +58,7 @@ class TextSource:
         """The columns; bad lines are left to the reading."""
         if self._columns is None:
             with self._opened(peek=True) as (text, layout):
-                self._columns = layout.columns(text)
+                self._columns, self.uniform = layout.columns(text), layout.uniform
         return self._columns
 
     def __iter__(self) -> Iterator[Record]:

@@ -20,7 +20,7 @@ Rules every store keeps:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -28,6 +28,8 @@ from typing import Any, Protocol, Self
 
 from rowcall.job import Job, Status
 from rowcall.outcome import Action, Outcome, Settlement
+from rowcall.pace.buckets import Bucket, Cost
+from rowcall.store.history import History, Span
 
 Claim = tuple[int, int]
 """One claim of one job: its row and the epoch."""
@@ -303,6 +305,29 @@ class RunRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Reserved:
+    """Places that a reservation gave; all in seconds from now.
+
+    Attributes:
+        leaves: when the calls asked for may leave, in their order; fewer than asked where there are no more places.
+        next_in: when the next call may leave.
+        rest: how long the target still rests; ``leaves`` and ``next_in`` keep to it.
+    """
+
+    leaves: tuple[float, ...]
+    next_in: float
+    rest: float
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """What a live run follows: settings by name, as they were written, and the seconds that its target rests."""
+
+    settings: Mapping[str, str]
+    rest: float
+
+
+@dataclass(frozen=True, slots=True)
 class Arrived:
     """An answer that was made elsewhere: DONE, FAIL, or RELEASE where the record was not its cause."""
 
@@ -351,6 +376,9 @@ class Reader(Protocol):
     async def payload(self, row: int) -> dict[str, Any] | None:
         """The record of a job; None where it was pruned."""
 
+    async def donor(self, row: int) -> str | None:
+        """The key of the twin whose answer a job was given; None where it was called itself."""
+
     async def tries(self, row: int) -> list[Try]:
         """A job's unsuccessful calls, oldest first."""
 
@@ -368,6 +396,15 @@ class Reader(Protocol):
 
     async def last_run(self, kind: str) -> RunRow | None:
         """The newest run of the kind."""
+
+    async def live_runs(self, kind: str) -> list[RunRow]:
+        """The runs of the kind whose session is alive, newest first."""
+
+    async def runs(self, kind: str) -> list[RunRow]:
+        """The runs of the kind, oldest first."""
+
+    async def history(self, kind: str, span: Span, quiet: float) -> History:
+        """How calls went in a span of time; stretches of ``quiet`` seconds without the end of one are named."""
 
     async def request_standing(self, kind: str, hash_: str) -> RequestStanding:
         """How a request stands to what is in the store."""
@@ -456,6 +493,19 @@ class Store(Reader, Protocol):
     async def settle(self, settlements: Sequence[Settlement]) -> list[Settlement]:
         """Write decisions in one transaction; returns those that came too late (the fence)."""
 
+    async def answer_claimed(self, claimed: Sequence[Job]) -> list[Job]:
+        """Settle those claims that a twin's answer is there for; returns their jobs.
+
+        Twins are jobs of one kind with the same request (or one it adopted) and input. The answer is copied, without
+        tokens and cost, and no attempt is counted. One that was superseded for any twin is given to no other.
+        """
+
+    async def answer_pending(self, answered: Sequence[Job]) -> int:
+        """Give the answers of these jobs to their pending twins of the same pass or of none, 10,000 at most.
+
+        Returns to how many.
+        """
+
     async def hand_out(self, kind: str, keys: Sequence[str]) -> None:
         """Note that the calls of these jobs are made elsewhere, and what they ask now. At most 1,000 keys a call."""
 
@@ -497,3 +547,33 @@ class Store(Reader, Protocol):
         Raises:
             StoreError: a run is alive, of whatever kind; nothing is dropped.
         """
+
+    async def reserve(self, target: str, buckets: Sequence[Bucket], calls: Sequence[Cost], owed: Cost) -> Reserved:
+        """Take places for calls to a target (scheme, host, port), in all buckets at once; see pace/buckets.py.
+
+        All processes on the store share a target's buckets of the same ``what`` and ``per``.
+
+        Args:
+            target: who is called.
+            buckets: the limits that hold.
+            calls: what each call takes of each bucket.
+            owed: what earlier calls took more than was reserved for them; below 0 where it was less.
+        """
+
+    async def penalize(self, target: str, seconds: float) -> None:
+        """Let a target rest, for all processes on the store; a shorter rest never ends a longer one."""
+
+    async def end_rest(self, target: str) -> None:
+        """Forget that a target rests; live runs that know of it already keep to it."""
+
+    async def set(self, kind: str, values: Mapping[str, str | None], *, keep: bool) -> None:
+        """Change settings of live runs; None takes one away.
+
+        The first run that begins when none of the kind is alive forgets those without ``keep``.
+        """
+
+    async def orders(self, kind: str, target: str) -> Orders:
+        """What a live run of the kind against a target follows now."""
+
+    async def note(self, run: Run, totals: dict[str, Any]) -> None:
+        """Write what a live run has done so far; one that has ended is left as it is."""

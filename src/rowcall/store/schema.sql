@@ -79,6 +79,7 @@ CREATE TABLE results (
     reasoning_tokens INTEGER NOT NULL,
     cost             INTEGER,
     value            TEXT NOT NULL,                 -- JSON
+    origin           INTEGER,                       -- results.id of the twin's answer that was given on; NULL: called for
     UNIQUE (job, epoch)
 ) STRICT;
 

@@ -14,7 +14,7 @@ from rowcall.store.sqlite.locks import beside
 from rowcall.store.sqlite.network import network_file_system
 
 APPLICATION_ID = 0x726F7763  # "rowc", where `file` and SQLite look for it
-MIGRATIONS: tuple[str, ...] = ("schema.sql",)
+MIGRATIONS: tuple[str, ...] = ("schema.sql", "steering.sql")
 """Step n takes a file from version n to n + 1; each is a script beside the contract."""
 VERSION = len(MIGRATIONS)
 
@@ -62,15 +62,16 @@ def prepare(connection: sqlite3.Connection, path: Path, durability: str) -> None
         raise Unavailable(f"{path}: its file system has no WAL mode", remedy="Use a local disk ([store] path).")
     connection.execute(f"PRAGMA synchronous = {'NORMAL' if durability == 'normal' else 'FULL'}")
     connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
-    for step in range(_version(connection, path), VERSION):
-        _migrate(connection, step)
+    if (version := _version(connection, path)) < VERSION:
+        _migrate(connection, version)
 
 
-def _migrate(connection: sqlite3.Connection, step: int) -> None:
-    script = files("rowcall.store").joinpath(MIGRATIONS[step]).read_text("utf-8")
-    marks = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {step + 1};"
+def _migrate(connection: sqlite3.Connection, version: int) -> None:
+    """Take all steps that are left in one transaction, so that nobody sees a file between two of them."""
+    scripts = "".join(files("rowcall.store").joinpath(step).read_text("utf-8") for step in MIGRATIONS[version:])
+    marks = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION};"
     try:
-        connection.executescript(f"BEGIN IMMEDIATE; {script} {marks} COMMIT;")
+        connection.executescript(f"BEGIN IMMEDIATE; {scripts} {marks} COMMIT;")
     except sqlite3.Error:
         if connection.in_transaction:
             connection.execute("ROLLBACK")

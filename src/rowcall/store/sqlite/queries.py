@@ -89,10 +89,13 @@ _STRAYS = """
     SELECT count(*) FROM jobs NOT INDEXED WHERE kind = ? AND status IN ('pending', 'failed') AND pass <> ?
 """
 
-_LAST_RUN = """
+_RUNS = """
     SELECT id, kind, pass, started_at, ended_at, stop_reason, settings, totals, session
-    FROM runs WHERE kind = ? ORDER BY id DESC LIMIT 1
+    FROM runs WHERE kind = ?
 """
+_LAST_RUN = _RUNS + " ORDER BY id DESC LIMIT 1"
+_OPEN_RUNS = _RUNS + " AND ended_at IS NULL ORDER BY id DESC"
+_ALL_RUNS = _RUNS + " ORDER BY id"
 _SESSION = "SELECT id, host FROM sessions WHERE id = ?"
 
 _REQUEST = "SELECT id FROM requests WHERE kind = ? AND hash = ?"
@@ -246,8 +249,21 @@ def strays(connection: sqlite3.Connection, kind: str, pass_: int) -> int:
 def last_run(connection: sqlite3.Connection, kind: str, lives: Callable[[int], bool]) -> RunRow | None:
     """The newest run of the kind; ``lives`` tells whether a session does."""
     row = connection.execute(_LAST_RUN, (kind,)).fetchone()
-    if row is None:
-        return None
+    return _run_row(row, lives) if row else None
+
+
+def live_runs(connection: sqlite3.Connection, kind: str, lives: Callable[[int], bool]) -> list[RunRow]:
+    """The runs of the kind whose session lives."""
+    rows = connection.execute(_OPEN_RUNS, (kind,)).fetchall()
+    return [run for run in (_run_row(row, lives) for row in rows) if run.alive]
+
+
+def runs(connection: sqlite3.Connection, kind: str, lives: Callable[[int], bool]) -> list[RunRow]:
+    """The runs of the kind, oldest first."""
+    return [_run_row(row, lives) for row in connection.execute(_ALL_RUNS, (kind,)).fetchall()]
+
+
+def _run_row(row: tuple[Any, ...], lives: Callable[[int], bool]) -> RunRow:
     *facts, settings, totals, session = row
     alive = facts[4] is None and lives(session)
     return RunRow(*(*facts, json.loads(settings), json.loads(totals), alive))

@@ -27,7 +27,8 @@ from rowcall.store.base import (
     Selection,
     Try,
 )
-from rowcall.store.sqlite import keeping, queries, withdrawing
+from rowcall.store.history import History, Span
+from rowcall.store.sqlite import history, keeping, queries, twins, withdrawing
 from rowcall.store.sqlite.faults import translated
 from rowcall.store.sqlite.file import connect_reading
 from rowcall.store.sqlite.line import Line
@@ -95,6 +96,10 @@ class SQLiteReader(Reader):
         with translated(self.path):
             return None if record is None else values.read_back(record)
 
+    async def donor(self, row: int) -> str | None:
+        """The key of the twin whose answer a job was given; None where it was called itself."""
+        return await self._read(twins.donor, row)
+
     async def tries(self, row: int) -> list[Try]:
         """A job's unsuccessful calls, oldest first."""
         return await self._read(queries.tries, row)
@@ -120,6 +125,18 @@ class SQLiteReader(Reader):
     async def last_run(self, kind: str) -> RunRow | None:
         """The newest run of the kind."""
         return await self._read(lambda connection: queries.last_run(connection, kind, self._lives(connection)))
+
+    async def live_runs(self, kind: str) -> list[RunRow]:
+        """The runs of the kind whose session is alive, newest first."""
+        return await self._read(lambda connection: queries.live_runs(connection, kind, self._lives(connection)))
+
+    async def runs(self, kind: str) -> list[RunRow]:
+        """The runs of the kind, oldest first."""
+        return await self._read(lambda connection: queries.runs(connection, kind, self._lives(connection)))
+
+    async def history(self, kind: str, span: Span, quiet: float) -> History:
+        """How calls went in a span of time: walks over them, about 5 s for a million."""
+        return await self._read(history.history, kind, span, quiet)
 
     async def request_standing(self, kind: str, hash_: str) -> RequestStanding:
         """How a request stands to what is in the store."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rowcall.store.base import Run
+from rowcall.store.sqlite import steering
 from rowcall.store.sqlite.clock import stamp
 from rowcall.store.sqlite.locks import HOST, FileLock, beside, is_free
 
@@ -121,6 +122,8 @@ def begin_run(
     gone = _unlocked(connection, path) | silent
     live = [pass_ for pass_, other in connection.execute(_LIVE_RUNS, (kind, session)) if other not in gone]
     pass_ = live[0] if live else connection.execute(_NEWEST, (kind,)).fetchone()[0] + 1
+    if not live:
+        steering.forget(connection, kind)
     written = json.dumps(settings, default=str)
     (number,) = connection.execute(_BEGIN_RUN, (kind, pass_, session, stamp(now), written)).fetchone()
     return Run(number, pass_, bool(live))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -16,17 +16,35 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, sto
 from rowcall.errors import Busy, StoreError
 from rowcall.job import Job
 from rowcall.outcome import Settlement
-from rowcall.store.base import Arrived, Claim, Enqueued, Entry, Fate, Left, Pruned, RolledBack, Run, Selection, Store
+from rowcall.pace.buckets import Bucket, Cost
+from rowcall.store.base import (
+    Arrived,
+    Claim,
+    Enqueued,
+    Entry,
+    Fate,
+    Left,
+    Orders,
+    Pruned,
+    Reserved,
+    RolledBack,
+    Run,
+    Selection,
+    Store,
+)
 from rowcall.store.sqlite import (
     arriving,
     claiming,
     enqueueing,
     keeping,
+    limiting,
     mending,
     queries,
     requests,
     sessions,
     settling,
+    steering,
+    twins,
     withdrawing,
 )
 from rowcall.store.sqlite.faults import translated
@@ -69,8 +87,10 @@ class SQLiteStore(SQLiteReader, Store):
         lease: float,
         busy_wait: float,
         waits: Callable[[str], None],
+        ticks: Callable[[], float],
     ) -> None:
         super().__init__(path, line, clock)
+        self._ticks = ticks
         self._turn = Turn(path)
         self._waits = waits
         self._retrying = AsyncRetrying(
@@ -96,6 +116,7 @@ class SQLiteStore(SQLiteReader, Store):
         clock: Callable[[], float] = time.time,
         busy_wait: float = 30.0,
         waits: Callable[[str], None] = _nobody,
+        ticks: Callable[[], float] = time.monotonic,
     ) -> Self:
         """Open a store, or make one; its folder must be there.
 
@@ -106,6 +127,7 @@ class SQLiteStore(SQLiteReader, Store):
             clock: seconds since 1970.
             busy_wait: seconds to wait for another process before ``Busy`` is raised.
             waits: told who is in the way, once in each wait that lasts for 2 s.
+            ticks: seconds of a clock that all processes of the host share, and that nobody sets.
 
         Raises:
             Unavailable: no such folder, or not a file.
@@ -116,7 +138,7 @@ class SQLiteStore(SQLiteReader, Store):
         """
         line = await Line.open(partial(connect_writing, path))
         try:
-            store = cls(path, line, clock, lease, busy_wait, waits)
+            store = cls(path, line, clock, lease, busy_wait, waits, ticks)
             await store._patiently(store._prepare, durability)
         except BaseException:
             await line.close()
@@ -140,7 +162,12 @@ class SQLiteStore(SQLiteReader, Store):
 
     async def begin_session(self) -> int:
         """Make this process known and alive; returns the session's number."""
-        number, lock = await self._write(sessions.begin, self.path)
+
+        def begin(connection: sqlite3.Connection, now: float) -> tuple[int, FileLock]:
+            limiting.begin_anew(connection, self._ticks())
+            return sessions.begin(connection, now, self.path)
+
+        number, lock = await self._write(begin)
         self._locks[number] = lock
         return number
 
@@ -228,6 +255,14 @@ class SQLiteStore(SQLiteReader, Store):
         """
         return await self._write(settling.settle, settling.ready(settlements))
 
+    async def answer_claimed(self, claimed: Sequence[Job]) -> list[Job]:
+        """Settle those claims that a twin's answer is there for; see the contract."""
+        return await self._write(twins.answer_claimed, claimed)
+
+    async def answer_pending(self, answered: Sequence[Job]) -> int:
+        """Give the answers of these jobs to their pending twins, 10,000 at most; returns to how many."""
+        return await self._write(twins.answer_pending, answered)
+
     async def hand_out(self, kind: str, keys: Sequence[str]) -> None:
         """Note that the calls of these jobs are made elsewhere, and what they ask now."""
         await self._write(arriving.hand_out, kind, keys)
@@ -266,6 +301,49 @@ class SQLiteStore(SQLiteReader, Store):
             StoreError: a run is alive; nothing is dropped.
         """
         return await self._patiently(self._rewrite, kind, before)
+
+    async def reserve(self, target: str, buckets: Sequence[Bucket], calls: Sequence[Cost], owed: Cost) -> Reserved:
+        """Take places for calls to a target; see the contract. A power cut may forget them: they are of no age."""
+        return await self._patiently(self._lightly, self._by_ticks(limiting.take, target, buckets, calls, owed))
+
+    async def penalize(self, target: str, seconds: float) -> None:
+        """Let a target rest, for all processes on the store."""
+        await self._patiently(self._lightly, self._by_ticks(limiting.penalize, target, seconds))
+
+    async def end_rest(self, target: str) -> None:
+        """Forget that a target rests."""
+        await self._write(limiting.end_rest, target)
+
+    async def set(self, kind: str, values: Mapping[str, str | None], *, keep: bool) -> None:
+        """Change settings of live runs; None takes one away."""
+        await self._write(steering.change, kind, values, keep)
+
+    async def orders(self, kind: str, target: str) -> Orders:
+        """What a live run of the kind against a target follows now."""
+
+        def orders(connection: sqlite3.Connection) -> Orders:
+            return Orders(steering.settings(connection, kind), limiting.resting(connection, self._ticks(), target))
+
+        return await self._read(orders)
+
+    async def note(self, run: Run, totals: dict[str, Any]) -> None:
+        """Write what a live run has done so far."""
+        await self._patiently(self._lightly, lambda connection, now: steering.note(connection, now, run.id, totals))
+
+    def _by_ticks(
+        self, verb: Callable[Concatenate[sqlite3.Connection, float, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> Callable[[sqlite3.Connection, float], T]:
+        """A verb that is told the ticks instead of the time of day."""
+        return lambda connection, now: verb(connection, self._ticks(), *args, **kwargs)
+
+    def _lightly(self, connection: sqlite3.Connection, work: Callable[[sqlite3.Connection, float], T]) -> T:
+        """Do ``work`` in a transaction that is not waited for to reach the disk: what a power cut may take along."""
+        (durability,) = connection.execute("PRAGMA synchronous").fetchone()
+        connection.execute("PRAGMA synchronous = NORMAL")
+        try:
+            return self._transact(connection, work, checkpoint=False)
+        finally:
+            connection.execute(f"PRAGMA synchronous = {durability}")
 
     async def _write(
         self, verb: Callable[Concatenate[sqlite3.Connection, float, P], T], *args: P.args, **kwargs: P.kwargs

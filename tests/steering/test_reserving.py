@@ -1,0 +1,116 @@
+"""Requests that wait for their places, over a real store."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from contextlib import asynccontextmanager, closing, suppress
+from time import monotonic
+
+import pytest
+
+from rowcall.outcome import Usage
+from rowcall.pace.buckets import Bucket
+from rowcall.pace.outlook import Outlook
+from rowcall.pace.tokens import Estimate
+from rowcall.reserving import Reserving
+from rowcall.store.sqlite import SQLiteStore
+
+ONE = Estimate(1.0, 0.0, 4)
+
+
+@pytest.fixture
+async def reserve(tmp_path):
+    """Makes what reserves for a process of its own, on one store."""
+    rests = []
+
+    @asynccontextmanager
+    async def reserve(*buckets):
+        async with await SQLiteStore.open(tmp_path / "t.db", durability="normal") as store:
+            outlook = Outlook()
+            reserving = Reserving(store, "t", outlook, emit=print, rested=rests.append, full=print)
+            reserving.limit(buckets)
+            serving = asyncio.create_task(reserving.run())
+            reserving.outlook, reserving.rests, reserving.store = outlook, rests, store
+            yield reserving
+            serving.cancel()
+            with suppress(asyncio.CancelledError):
+                await serving
+
+    return reserve
+
+
+def debt(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "t.db")) as connection:
+        return connection.execute("SELECT debt FROM limits WHERE what <> 'rest'").fetchone()[0]
+
+
+async def test_places_are_spaced(reserve):
+    """Ten requests at once at 50/s leave over 0.18 s."""
+    async with reserve(Bucket("requests", 50, 1.0)) as reserving:
+        began = monotonic()
+        assert all(await asyncio.gather(*(reserving.place(ONE) for _ in range(10))))
+        assert monotonic() - began >= 0.17
+        assert reserving.outlook.waiting == 0
+
+
+async def test_what_was_used_is_paid(reserve):
+    """A call that took 30 times what was reserved for it puts the next one back, to come when that is paid."""
+    async with reserve(Bucket("input", 60, 60.0)) as reserving:
+        assert await reserving.place(ONE)
+        reserving.correct(ONE, Usage(input=30, output=5))
+        assert not await reserving.place(ONE)
+        assert 28 < reserving.outlook.free_at - monotonic() < 31
+
+
+async def test_a_place_that_was_missed_is_void(reserve, tmp_path):
+    """When the loop stood still over it, another place is taken: a late call would make the next window too full."""
+    bucket = Bucket("requests", 20, 1.0)
+    async with reserve(bucket) as reserving:
+        await reserving.place(ONE)
+        before = debt(tmp_path)
+        late = asyncio.create_task(reserving.place(ONE))
+        while debt(tmp_path) == before:  # noqa: ASYNC110  nothing tells of it
+            await asyncio.sleep(0.001)
+        time.sleep(0.15)  # noqa: ASYNC251  the loop stands still
+        assert await late
+        assert debt(tmp_path) - before > 2 * bucket.step
+
+
+async def test_who_can_be_put_back_is(reserve):
+    """Before a wait of more than a second a request gives its slot up; one that cannot waits on."""
+    async with reserve(Bucket("requests", 20, 60.0)) as reserving:
+        await reserving.place(ONE)
+        patient = asyncio.create_task(reserving.place(ONE, patient=True))
+        assert not await reserving.place(ONE)
+        assert not patient.done()
+        reserving.limit([])
+        assert await patient
+
+
+async def test_a_rest_is_told(reserve):
+    """Who reserves while the target rests is told how long, and gets no place."""
+    async with reserve(Bucket("requests", 20, 1.0)) as reserving:
+        await reserving.store.penalize("t", 30.0)
+        assert not await reserving.place(ONE)
+        assert reserving.rests[0] == pytest.approx(30.0, abs=1.0)
+
+
+async def test_withdrawn(reserve):
+    """A pause or the end of a run puts back at once whoever waits."""
+    async with reserve(Bucket("requests", 2, 1.0)) as reserving:
+        await reserving.place(ONE)
+        waiting = asyncio.create_task(reserving.place(ONE))
+        await asyncio.sleep(0)
+        reserving.withdraw()
+        assert not await waiting
+
+
+async def test_without_limits(reserve, tmp_path):
+    """Nobody waits, no body is read, and the store hears nothing."""
+    async with reserve() as reserving:
+        assert reserving.estimate(lambda: 1 / 0) == Estimate()
+        assert await reserving.place(ONE)
+    with closing(sqlite3.connect(tmp_path / "t.db")) as connection:
+        assert connection.execute("SELECT count(*) FROM limits").fetchone() == (0,)
