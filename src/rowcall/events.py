@@ -113,6 +113,13 @@ class Slowed:
 
 
 @dataclass(frozen=True, slots=True)
+class Exporting:
+    """All calls have ended, and the export is being written."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
 class Stopping:
     """The run takes no more jobs; calls in flight may still end."""
 
@@ -162,6 +169,7 @@ Event = (
     | Shared
     | GateClosed
     | GateOpened
+    | Exporting
     | Resting
     | Slowed
     | Stopping

@@ -19,7 +19,7 @@ from rowcall.config.live import LiveSettings
 from rowcall.config.units import TokenLimits
 from rowcall.ending import Ending, Patience
 from rowcall.errors import Full, InputError, RequestChanged, RowcallError, SchemaMismatch, Unavailable
-from rowcall.events import Event, Followed, GateClosed, InputRead, Joined, Listener, StoreWaits
+from rowcall.events import Event, Exporting, Followed, GateClosed, InputRead, Joined, Listener, StoreWaits
 from rowcall.executor import Executor
 from rowcall.exports import FormatName
 from rowcall.job import Status
@@ -602,6 +602,7 @@ class Pipeline:
     async def _export(
         self, reader: Reader, parts: Parts, path: Path, format_: FormatName | None = None, only: Status | None = None
     ) -> int:
+        self._emit(Exporting(str(path)))
         return await write_output(self.config, parts, reader, path, format_=format_, only=only)
 
     def _totals(self) -> dict[str, object]:

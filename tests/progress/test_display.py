@@ -14,7 +14,7 @@ from rich.console import Console
 from terminal import Terminal
 
 from rowcall.config import load
-from rowcall.events import CallBegan, CallDropped, CallEnded, GateClosed, GateOpened, Resting, Settled, Stopping
+from rowcall.events import CallBegan, CallDropped, CallEnded, GateClosed, GateOpened, Resting, Settled, Slowed, Stopping
 from rowcall.mock import MockAPI
 from rowcall.outcome import Action, Decision, Failure, FailureClass, Success, Usage
 from rowcall.pace.gate import Closed
@@ -186,6 +186,7 @@ def stand_in(**facts):
         "reading": False,
         "in_flight": 8,
         "slots": 8,
+        "concurrency": 8,
         "outage": None,
         "resting_for": 0.0,
         "first_alone": False,
@@ -280,6 +281,15 @@ def test_what_the_events_tell():
     assert not following.retrying
     following(Stopping("interrupted", "", 3))
     assert view_of(stand_in(), following, 0.0).held_up == "stopping: waiting for calls in flight, up to 30s"
+
+
+def test_fewer_calls_at_a_time_are_explained():
+    """Once the API has slowed a run, the display says to how many and why, until all slots are in use again."""
+    following = Following()
+    following(Slowed(3, "HTTP 429: slow down"))
+    assert view_of(stand_in(slots=3), following, 0.0).held_up == "slowed to 3 at a time: HTTP 429: slow down"
+    assert not view_of(stand_in(slots=8), following, 0.0).held_up
+    assert not view_of(stand_in(slots=3), Following(), 0.0).held_up
 
 
 def test_slow_calls_are_named():

@@ -89,7 +89,7 @@ def run_verb() -> int:
     except click.ClickException as error:
         error.show()
         return Exit.USAGE
-    except click.Abort:
+    except (click.Abort, KeyboardInterrupt):
         return Exit.INTERRUPTED
     except RowcallError as error:
         click.echo(f"rowcall: {error}", err=True)

@@ -151,6 +151,8 @@ def _held_up(pipeline: Pipeline, following: Following) -> Iterator[str]:
     if pipeline.first_alone:
         yield "the first call goes alone; the others follow once it is answered, or after 5s"
     yield from _paced(pipeline)
+    if following.slowed and pipeline.slots < pipeline.concurrency:
+        yield f"slowed to {pipeline.slots} at a time: {clean(following.slowed)}"
 
 
 def outage_word(cause: str) -> str:
