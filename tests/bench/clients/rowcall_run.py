@@ -33,6 +33,7 @@ messages = [{{ role = "system", content = "{prompt}" }}, {{ role = "user", conte
 parse = "json"
 [pace]
 concurrency = {concurrency}
+loop = "{loop}"
 """
 
 
@@ -41,7 +42,7 @@ def main():
     os.environ["BENCH_KEY"] = "key"
     with tempfile.TemporaryDirectory(dir=work.input.parent) as folder:
         path = Path(folder) / "config.toml"
-        path.write_text(CONFIG.format(**vars(work), prompt=PROMPT))
+        path.write_text(CONFIG.format(**vars(work), prompt=PROMPT, loop=(sys.argv[4:] or ["asyncio"])[0]))
         sys.argv = ["rowcall", "run", str(path), "--quiet"]
         with Meter() as meter, suppress(SystemExit):
             rowcall.cli.main()
