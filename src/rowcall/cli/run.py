@@ -13,6 +13,7 @@ import click
 
 from rowcall.cli.common import config_argument, config_options, load_config, print_json, setting_options
 from rowcall.cli.eventlines import EventLines
+from rowcall.cli.loops import loop_factory
 from rowcall.cli.places import placed
 from rowcall.cli.talk import Following, finish_text, input_text, start_text, stopping_text
 from rowcall.config import Config
@@ -75,11 +76,13 @@ def carry_out(config: Config, flags: dict[str, Any], following: Following) -> in
 
     Raises:
         RowcallError: two of export, summary and events would go to stdout.
+        ConfigError: the config asks for uvloop, which is not installed.
     """
     _require_one_on_stdout(config, flags)
     with ExitStack() as stack:
         lines = stack.enter_context(EventLines(flags["events"])) if flags["events"] else None
-        return asyncio.run(_run(config, flags, following, lines))
+        runner = stack.enter_context(asyncio.Runner(loop_factory=loop_factory(config)))
+        return runner.run(_run(config, flags, following, lines))
 
 
 def _require_one_on_stdout(config: Config, flags: dict[str, Any]) -> None:

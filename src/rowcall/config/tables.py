@@ -242,6 +242,7 @@ class PaceTable(Table):
     adaptive: bool = True
     requests: RateLimits | None = None
     tokens: TokenRateLimits | None = None
+    loop: Literal["asyncio", "uvloop"] = "asyncio"
 
 
 class BackoffTable(Table):
