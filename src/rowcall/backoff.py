@@ -17,13 +17,10 @@ What "evidence open", "excused" and "proven" mean is the gate's to say (pace/gat
 
 from __future__ import annotations
 
-import math
 import random
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC
-from email.utils import parsedate_to_datetime
 from time import time
 
 import tenacity
@@ -31,6 +28,7 @@ import tenacity
 from rowcall.job import Job
 from rowcall.outcome import Action, Decision, Failure, FailureClass
 from rowcall.pace.gate import Verdict
+from rowcall.pace.headers import epoch, number
 
 LONGEST_WAIT = 30 * 86_400.0
 """Seconds; a server that asks for more is taken to mean this."""
@@ -214,43 +212,27 @@ def retry_after(headers: Mapping[str, str], body: bytes = b"") -> float | None:
     10.2.3; a date is compared with the reply's own Date header, so that a wrong clock here does no harm), and
     google.rpc.RetryInfo's ``"retryDelay": "38s"`` in the body. Header names are lower case.
     """
-    milliseconds = _number(headers.get("retry-after-ms"))
+    milliseconds = number(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return _bounded(milliseconds / 1000)
     asked = headers.get("retry-after")
-    seconds = _number(asked)
+    seconds = number(asked)
     if seconds is None and asked:
         seconds = _until(asked, headers.get("date"))
     if seconds is None and (found := _RETRY_INFO.search(body)):
-        seconds = _number(found[1].decode())
+        seconds = number(found[1].decode())
     return None if seconds is None else _bounded(seconds)
 
 
 _RETRY_INFO = re.compile(rb'"retryDelay"\s*:\s*"(\d+(?:\.\d+)?)s"')
 
 
-def _number(text: str | None) -> float | None:
-    try:
-        number = float(text or "")
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
-
-
 def _until(date: str, now: str | None) -> float | None:
-    then = _epoch(date)
+    then = epoch(date)
     if then is None:
         return None
-    start = _epoch(now) if now else None
+    start = epoch(now) if now else None
     return then - (time() if start is None else start)
-
-
-def _epoch(date: str) -> float | None:
-    try:
-        moment = parsedate_to_datetime(date)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return None
 
 
 def _bounded(seconds: float) -> float:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from time import monotonic
-from typing import Protocol
+from typing import Protocol, Self
 
 from rowcall.client import Client, failure_of
 from rowcall.errors import TemplateError
-from rowcall.events import Listener, RequestEnded
+from rowcall.events import Listener, RequestEnded, Slowed
 from rowcall.job import Job
 from rowcall.outcome import Failure, FailureClass, Outcome, Reply
+from rowcall.pace.adaptive import Adaptive, Passage
 from rowcall.pace.gate import Gate
 from rowcall.pace.rate import Rate
 from rowcall.price import Prices, guess, priced
@@ -80,6 +81,10 @@ class Departure:
         self._gate.stay()
 
 
+ANY = 1_000_000
+"""More requests than can ever be in flight."""
+
+
 @dataclass(frozen=True, slots=True)
 class Wire:
     """What a run lends to those who make its calls.
@@ -92,6 +97,7 @@ class Wire:
         emit: told of every request that ended.
         prices: what a call costs; None where that is not known.
         places: gives the places that processes share.
+        adaptive: told of every request, and what its reply says of the server's limits.
     """
 
     client: Client
@@ -101,6 +107,30 @@ class Wire:
     emit: Listener
     prices: Prices | None = None
     places: Places = UNLIMITED
+    adaptive: Adaptive = field(default_factory=lambda: Adaptive(ANY, learns=False))
+
+
+class Crossing:
+    """One request under way, as the pace sees it: a ``with`` block that it leaves within."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+        self._passage: Passage | None = wire.adaptive.depart(monotonic())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._passage:
+            self._wire.adaptive.drop()
+
+    def end(self, headers: Mapping[str, str], failure: Failure | None) -> None:
+        """It came to this, with these headers in its reply; without it, it was dropped."""
+        assert self._passage is not None
+        passage, self._passage = self._passage, None
+        adaptive = self._wire.adaptive
+        if adaptive.arrive(passage, monotonic(), headers, failure) and failure:
+            self._wire.emit(Slowed(adaptive.slots, failure.message))
 
 
 class Caller(Protocol):
@@ -200,9 +230,12 @@ async def exchange(
     if not await wire.places.place(estimate, patient=patient) or departure.held:
         return None
     departure.leave()
-    reply = await _send(wire.client, request, fresh=departure.fresh)
-    wire.emit(request_ended(job, reply))
-    outcome = reply if isinstance(reply, Failure) else priced(read(reply), wire.prices)
+    with Crossing(wire) as crossing:
+        reply = await _send(wire.client, request, fresh=departure.fresh)
+        wire.emit(request_ended(job, reply))
+        outcome = reply if isinstance(reply, Failure) else priced(read(reply), wire.prices)
+        headers = reply.headers if isinstance(reply, Reply) else {}
+        crossing.end(headers, outcome if isinstance(outcome, Failure) else None)
     wire.places.correct(estimate, outcome.usage)
     return outcome
 

@@ -105,6 +105,21 @@ class Resting:
 
 
 @dataclass(frozen=True, slots=True)
+class Slowed:
+    """The API refused calls or was overloaded: fewer are in flight at a time from now on, until it takes more."""
+
+    slots: int
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class Exporting:
+    """All calls have ended, and the export is being written."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
 class Stopping:
     """The run takes no more jobs; calls in flight may still end."""
 
@@ -154,7 +169,9 @@ Event = (
     | Shared
     | GateClosed
     | GateOpened
+    | Exporting
     | Resting
+    | Slowed
     | Stopping
     | LateOutcome
     | LoopBlocked

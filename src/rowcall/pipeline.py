@@ -19,13 +19,14 @@ from rowcall.config.live import LiveSettings
 from rowcall.config.units import TokenLimits
 from rowcall.ending import Ending, Patience
 from rowcall.errors import Full, InputError, RequestChanged, RowcallError, SchemaMismatch, Unavailable
-from rowcall.events import Event, Followed, InputRead, Joined, Listener, StoreWaits
+from rowcall.events import Event, Exporting, Followed, GateClosed, InputRead, Joined, Listener, StoreWaits
 from rowcall.executor import Executor
 from rowcall.exports import FormatName
 from rowcall.job import Status
 from rowcall.judge import Judge
 from rowcall.network import make_client
 from rowcall.outcome import Action
+from rowcall.pace.adaptive import Adaptive, Narrowed
 from rowcall.pace.budget import Budget
 from rowcall.pace.gate import ALONE_FOR, PROBE_WAITS, Closed, Gate
 from rowcall.pace.outlook import Foreseen, Outlook
@@ -186,6 +187,7 @@ class _Live:
     producer: Producer
     gate: Gate
     rate: Rate
+    adaptive: Adaptive
     caller: Caller
     settler: Settler
     outlook: Outlook
@@ -251,6 +253,11 @@ class Pipeline:
         return self._live.worker.concurrency if self._live else self._concurrency
 
     @property
+    def slots(self) -> int:
+        """Calls that may be in flight now: at most ``concurrency``, fewer where the API takes no more."""
+        return self._live.worker.slots if self._live else self._concurrency
+
+    @property
     def in_flight(self) -> int:
         """Calls under way."""
         return self._live.worker.in_flight if self._live else 0
@@ -285,6 +292,18 @@ class Pipeline:
         """The first call of the run is out, and the others wait for what it gives."""
         gate = self._live.gate if self._live else None
         return bool(gate and gate.sent and gate.closed is None and gate.room(monotonic()) == 0)
+
+    @property
+    def api_wait(self) -> float:
+        """Seconds until the API's limits, told by it or learned, let the next call leave."""
+        now = monotonic()
+        return max(0.0, self._live.adaptive.next_at(now) - now) if self._live else 0.0
+
+    @property
+    def spent_for(self) -> float:
+        """Seconds for which nothing is left of a limit that the API told of."""
+        now = monotonic()
+        return max(0.0, (self._live.adaptive.spent_until(now) or now) - now) if self._live else 0.0
 
     @property
     def rate_wait(self) -> float:
@@ -467,7 +486,8 @@ class Pipeline:
         backoff = config.retry.backoff
         policy = RetryPolicy(config.retry.attempts, backoff.first, backoff.max, config.response.budgets)
         judge = Judge(gate, policy, request_known=begun.known)
-        rate, outlook, parts = Rate(), Outlook(), begun.parts
+        adaptive = Adaptive(self._concurrency, learns=config.pace.adaptive)
+        rate, outlook, parts = Narrowed(adaptive), Outlook(), begun.parts
         settler = Settler(
             store,
             concurrency=self._concurrency,
@@ -487,7 +507,14 @@ class Pipeline:
         )
         foreseen = Foreseen(rate, outlook)
         wire = Wire(
-            begun.client, foreseen, self._concurrency, parts.call_key, self._emit, parts.prices, places=reserving
+            begun.client,
+            foreseen,
+            self._concurrency,
+            parts.call_key,
+            self._emit,
+            parts.prices,
+            places=reserving,
+            adaptive=adaptive,
         )
         caller = parts.make_caller(wire)
         most = config.stop.max_cost
@@ -505,13 +532,16 @@ class Pipeline:
             input_over=lambda: producer.over,
             budget=budget,
             twins=Twins() if config.input.dedupe else None,
+            most=None if caller.takes_places else lambda: adaptive.slots,
         )
         vitals = Vitals(self.tally, worker, gate, rate, outlook)
         helm = Helm(rate, worker.rest, self._follow, lambda: self._totals() | {"live": vitals.read()})
         steering = Steering(store, run, config.name, parts.target, helm)
         to = Destination(config.name, run.pass_, begun.request, begun.batch)
         producer = Producer(store, begun.source, parts.keying, to, notice=worker.notice, left_behind=begun.left_behind)
-        live = _Live(worker, producer, gate, rate, caller, settler, outlook, reserving, steering, vitals, budget)
+        live = _Live(
+            worker, producer, gate, rate, adaptive, caller, settler, outlook, reserving, steering, vitals, budget
+        )
         self._resize(live, self._concurrency)
         return live
 
@@ -541,6 +571,7 @@ class Pipeline:
         together = live.caller.together
         calls = concurrency if together == 1 else (concurrency + 1) * together  # one group gathers
         live.caller.resize(concurrency)
+        live.adaptive.resize(concurrency)
         live.worker.resize(calls)
         live.settler.resize(min(calls, 2 * max(concurrency, together)))
 
@@ -577,6 +608,7 @@ class Pipeline:
     async def _export(
         self, reader: Reader, parts: Parts, path: Path, format_: FormatName | None = None, only: Status | None = None
     ) -> int:
+        self._emit(Exporting(str(path)))
         return await write_output(self.config, parts, reader, path, format_=format_, only=only)
 
     def _totals(self) -> dict[str, object]:
@@ -596,6 +628,8 @@ class Pipeline:
 
     def _emit(self, event: Event) -> None:
         self.tally(event)
+        if isinstance(event, GateClosed) and self._live:
+            self._live.adaptive.outage()
         if self._budget:
             self._budget(event)
         if self._listener:

@@ -45,7 +45,7 @@ class Keying:
 
     def known(self, key: str, payload: str) -> Entry:
         """A record that the store has, as it takes it again."""
-        return Entry(key, self._hash(values.loads(payload)), payload, "the store")
+        return Entry(key, self._hash(values.read_back(payload)), payload, "the store")
 
     def _hash(self, data: Mapping[str, Any]) -> str:
         return input_hash(data, self.columns, self.files)

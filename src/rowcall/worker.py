@@ -78,6 +78,7 @@ class Worker:
         input_over: whether no more records will come.
         budget: how much may be spent; None: any amount.
         twins: records that send the same wait for one call; None: each is called.
+        most: how many calls the API takes at a time now; None: any number.
 
     Attributes:
         rest_cause: why the target was left alone last.
@@ -96,6 +97,7 @@ class Worker:
         input_over: Callable[[], bool],
         budget: Budget | None = None,
         twins: Twins | None = None,
+        most: Callable[[], int] | None = None,
     ) -> None:
         self._store = store
         self._executor = executor
@@ -107,6 +109,7 @@ class Worker:
         self._input_over = input_over
         self._budget = budget
         self._twins = twins
+        self._most = most
         self._quota = Quota(assignment.limit)
         self._failures = Failures(assignment.patience.max_failures)
         self._ready: deque[Job] = deque()
@@ -124,6 +127,12 @@ class Worker:
     def in_flight(self) -> int:
         """Slots in use."""
         return len(self._calls)
+
+    @property
+    def slots(self) -> int:
+        """Slots that may be in use now: at most ``concurrency``, fewer where the API takes no more."""
+        concurrency = self._task.concurrency
+        return min(concurrency, self._most()) if self._most else concurrency
 
     @property
     def concurrency(self) -> int:
@@ -209,7 +218,7 @@ class Worker:
         room = self._judge.gate.room(now)
         if room is not None:
             return room if not self._ready and not self._lone_starts else 0
-        slots = self._task.concurrency
+        slots = self.slots
         want = slots - self.in_flight + slots // 4 - len(self._ready)
         return self._quota.most(min(want, self._rate.places(now, AHEAD, slots * 2) - len(self._ready)))
 
@@ -292,7 +301,7 @@ class Worker:
             call.add_done_callback(self._ended)
 
     def _may_start(self, now: float) -> bool:
-        if self._ending or self.in_flight >= self._task.concurrency or self._rate.next_at(now) > now + AHEAD:
+        if self._ending or self.in_flight >= self.slots or self._rate.next_at(now) > now + AHEAD:
             return False
         room = self._judge.gate.room(now)
         return room is None or (room > 0 and not self._lone_starts)

@@ -102,8 +102,10 @@ size = 100
 characters = 5000
 [pace]
 concurrency = 1
+adaptive = false
 requests = ["30/10s", "9000/day"]
 tokens = { input = "1000/s" }
+loop = "uvloop"
 [retry]
 attempts = 1
 backoff = { first = "50ms", max = "5m" }
@@ -208,7 +210,13 @@ def test_every_key_arrives(write):
             "order": "input",
             "columns": {"x": "a.b", "column with spaces": "@"},
         },
-        "pace": {"concurrency": 1, "requests": ["30/10s", "9000/day"], "tokens": {"input": "1000/s"}},
+        "pace": {
+            "concurrency": 1,
+            "adaptive": False,
+            "requests": ["30/10s", "9000/day"],
+            "tokens": {"input": "1000/s"},
+            "loop": "uvloop",
+        },
         "retry": {"attempts": 1, "backoff": {"first": 0.05, "max": 300.0}, "max_wait": 900.0},
         "price": {
             "from": "genai-prices",

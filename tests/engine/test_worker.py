@@ -11,7 +11,6 @@ from rowcall.config.units import FailureLimit
 from rowcall.ending import Ending, Patience
 from rowcall.job import Status
 from rowcall.mock.faults import Faults
-from rowcall.pace.rate import Limit
 from rowcall.store.base import Selection
 
 
@@ -115,15 +114,6 @@ async def test_a_limited_run_retries_its_own(engine):
     run.api.poison = {"text 1", "text 3"}
     await run.worker.run()
     assert await run.counts() == {Status.DONE: 3, Status.FAILED: 2, Status.PENDING: 45}
-
-
-async def test_the_rate_is_kept(engine):
-    """At 40 calls in a second, no second holds more than 41."""
-    run = await engine(60, concurrency=20)
-    run.rate.__init__(Limit(40, 1.0))
-    await run.worker.run()
-    arrived = sorted(call.arrived for call in run.api.calls)
-    assert all(sum(t <= other < t + 0.95 for other in arrived) <= 41 for t in arrived)
 
 
 async def test_stopping_lets_calls_end_and_charges_nothing(engine):

@@ -142,6 +142,17 @@ class TestParquet:
             {"i": None, "f": 2.5, "b": None, "s": None, "m": "y", "o": "[1]", "big": "1e5", "none": None},
         ]
 
+    def test_wide_integers(self, tmp_path):
+        """A column with an integer that 64 bits do not hold is text, with all of its digits."""
+        found = self.read(export(tmp_path / "a.parquet", [{"n": 1}, {"n": 2**63}]))
+        assert found.column("n").to_pylist() == ["1", str(2**63)]
+
+    def test_a_value_that_cannot_be_written(self, tmp_path):
+        """What is no JSON is refused, and no file is made."""
+        with pytest.raises(OutputError, match="nan is not JSON"):
+            export(tmp_path / "a.parquet", [{"n": [math.nan]}])
+        assert not list(tmp_path.iterdir())
+
     def test_groups(self, tmp_path, monkeypatch):
         """Rows are written in groups, so that memory holds no more than one; none is lost between two."""
         monkeypatch.setattr("rowcall.exports.parquet.GROUP", 10)

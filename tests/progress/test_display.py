@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import re
 from dataclasses import replace
 from time import monotonic
 from types import SimpleNamespace
@@ -13,7 +14,7 @@ from rich.console import Console
 from terminal import Terminal
 
 from rowcall.config import load
-from rowcall.events import CallBegan, CallDropped, CallEnded, GateClosed, GateOpened, Resting, Settled, Stopping
+from rowcall.events import CallBegan, CallDropped, CallEnded, GateClosed, GateOpened, Resting, Settled, Slowed, Stopping
 from rowcall.mock import MockAPI
 from rowcall.outcome import Action, Decision, Failure, FailureClass, Success, Usage
 from rowcall.pace.gate import Closed
@@ -184,6 +185,7 @@ def stand_in(**facts):
         "tally": Tally(),
         "reading": False,
         "in_flight": 8,
+        "slots": 8,
         "concurrency": 8,
         "outage": None,
         "resting_for": 0.0,
@@ -192,6 +194,8 @@ def stand_in(**facts):
         "rate_wait": 0.0,
         "held_up": None,
         "paused": False,
+        "api_wait": 0.0,
+        "spent_for": 0.0,
         "config": SimpleNamespace(stop=SimpleNamespace(grace=30.0)),
     }
     return SimpleNamespace(**usual | facts)
@@ -249,6 +253,8 @@ def test_cancelled_records_are_nothing_to_wait_for():
         ({"outage": Closed(monotonic(), refused(), None)}, "trying now"),
         ({"resting_for": 20.0}, "resting until "),
         ({"first_alone": True}, "the first call goes alone"),
+        ({"spent_for": 20.0, "api_wait": 20.0}, "nothing is left of the API's limit until "),
+        ({"api_wait": 0.4, "rate_wait": 0.4}, "paced by what the API allows"),
         ({"rate_wait": 0.4}, "paced by the limit: 500/min"),
         ({"paused": True, "held_up": HeldUp("paused")}, "paused by hand; rowcall set pause=false goes on"),
     ],
@@ -275,6 +281,15 @@ def test_what_the_events_tell():
     assert not following.retrying
     following(Stopping("interrupted", "", 3))
     assert view_of(stand_in(), following, 0.0).held_up == "stopping: waiting for calls in flight, up to 30s"
+
+
+def test_fewer_calls_at_a_time_are_explained():
+    """Once the API has slowed a run, the display says to how many and why, until all slots are in use again."""
+    following = Following()
+    following(Slowed(3, "HTTP 429: slow down"))
+    assert view_of(stand_in(slots=3), following, 0.0).held_up == "slowed to 3 at a time: HTTP 429: slow down"
+    assert not view_of(stand_in(slots=8), following, 0.0).held_up
+    assert not view_of(stand_in(slots=3), Following(), 0.0).held_up
 
 
 def test_slow_calls_are_named():
@@ -351,7 +366,7 @@ async def test_a_run_is_shown_while_it_works(pipeline, limit, monkeypatch):
     progress.say("the end")
     assert report.tally.done == (limit or 60)
     assert f"/{limit or 60}\n" in terminal.getvalue()
-    assert "in flight 32/32" in terminal.getvalue()
+    assert re.search(r"in flight (\d+)/\1 ", terminal.getvalue())
     assert terminal.rows == ["the end", ""]
     assert "\x1b[?25l" not in terminal.getvalue()
 

@@ -13,11 +13,12 @@ import click
 
 from rowcall.cli.common import config_argument, config_options, load_config, print_json, setting_options
 from rowcall.cli.eventlines import EventLines
+from rowcall.cli.loops import loop_factory
 from rowcall.cli.places import placed
 from rowcall.cli.talk import Following, finish_text, input_text, start_text, stopping_text
 from rowcall.config import Config
 from rowcall.errors import Exit, RowcallError
-from rowcall.events import Event, InputRead, Listener
+from rowcall.events import Event, Exporting, InputRead, Listener
 from rowcall.job import Status
 from rowcall.pipeline import Ask, IfChanged, Options, Pipeline, Report
 from rowcall.progress import Progress
@@ -75,11 +76,13 @@ def carry_out(config: Config, flags: dict[str, Any], following: Following) -> in
 
     Raises:
         RowcallError: two of export, summary and events would go to stdout.
+        ConfigError: the config asks for uvloop, which is not installed.
     """
     _require_one_on_stdout(config, flags)
     with ExitStack() as stack:
         lines = stack.enter_context(EventLines(flags["events"])) if flags["events"] else None
-        return asyncio.run(_run(config, flags, following, lines))
+        runner = stack.enter_context(asyncio.Runner(loop_factory=loop_factory(config)))
+        return runner.run(_run(config, flags, following, lines))
 
 
 def _require_one_on_stdout(config: Config, flags: dict[str, Any]) -> None:
@@ -109,6 +112,9 @@ async def _run(config: Config, flags: dict[str, Any], following: Following, line
         if not heard:
             raise
         return _SIGNALLED[heard[0]]
+    except KeyboardInterrupt:
+        progress.say(_LEFT)
+        return Exit.INTERRUPTED
     finally:
         await progress.close()
     progress.say(finish_text(report, config, following))
@@ -123,11 +129,18 @@ def _listener(progress: Progress, lines: EventLines | None) -> Listener:
     def hear(event: Event) -> None:
         if isinstance(event, InputRead):
             progress.say(input_text(event))
+        if isinstance(event, Exporting):
+            _let_go_of_sigint()
         progress.hear(event)
         if lines:
             lines(event)
 
     return hear
+
+
+def _let_go_of_sigint() -> None:
+    """Let Ctrl+C interrupt the writing of the export itself, which may wait for whoever reads it (``-o - | less``)."""
+    asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
 
 
 def _options(flags: dict[str, Any], progress: Progress) -> Options:
@@ -165,6 +178,9 @@ def _asker(progress: Progress) -> Ask:
     return ask
 
 
+_LEFT = "Left; nothing is lost. Go on with the same command"
+
+
 def _obey_signals(pipeline: Pipeline, progress: Progress) -> list[str]:
     """First Ctrl+C drains, the second drops the calls in flight, the third leaves whatever is done; so does SIGTERM.
 
@@ -180,7 +196,7 @@ def _obey_signals(pipeline: Pipeline, progress: Progress) -> list[str]:
     def stop(reason: str) -> None:
         heard.append(reason)
         if run and (len(heard) > 2 or not pipeline.working):
-            progress.say("Left; nothing is lost. Go on with the same command")
+            progress.say(_LEFT)
             run.cancel()
             return
         if len(heard) > 1:

@@ -239,8 +239,10 @@ class PaceTable(Table):
     """``[pace]``: how fast."""
 
     concurrency: Natural = 32
+    adaptive: bool = True
     requests: RateLimits | None = None
     tokens: TokenRateLimits | None = None
+    loop: Literal["asyncio", "uvloop"] = "asyncio"
 
 
 class GroupTable(Table):

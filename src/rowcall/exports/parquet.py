@@ -56,6 +56,13 @@ class ParquetExport:
 
     def _flush(self) -> None:
         try:
+            self._write_group()
+        except BaseException:
+            self._writer.is_open = False  # or it would write the end of the file when it is collected
+            raise
+
+    def _write_group(self) -> None:
+        try:
             data = {column: [read(row.get(column)) for row in self._rows] for column, read in self._read.items()}
             self._writer.write_table(self._table.from_pydict(data, schema=self._schema))
         except self._errors as error:

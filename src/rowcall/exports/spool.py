@@ -9,7 +9,9 @@ from typing import Any, BinaryIO
 from rowcall.exports.base import Export
 
 Columns = dict[str, set[type]]
-"""Columns in their order, with the types of the values in each."""
+"""Columns in their order, with the types of the values in each; an integer beyond 64 bits counts as text."""
+
+_INTEGERS = range(-(2**63), 2**63)
 
 
 class Spooled:
@@ -28,7 +30,8 @@ class Spooled:
     def write(self, row: Mapping[str, Any]) -> None:
         """Keep one row."""
         for column, value in row.items():
-            self._columns.setdefault(column, set()).add(type(value))
+            wide = type(value) is int and value not in _INTEGERS
+            self._columns.setdefault(column, set()).add(str if wide else type(value))
         pickle.dump(dict(row), self._spool, pickle.HIGHEST_PROTOCOL)
 
     def finish(self) -> None:

@@ -19,12 +19,14 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from time import monotonic
 
 from rowcall.calling import Departure, Wire, exchange, request_of
 from rowcall.groups.gathering import Gathering, Member, Size
 from rowcall.groups.shares import divided
 from rowcall.job import Job
 from rowcall.outcome import Failure, FailureClass, Outcome, Reply, Success, Usage
+from rowcall.pace.room import Room
 from rowcall.pace.slots import Slots
 from rowcall.price import guess
 from rowcall.providers.base import Call, Request
@@ -54,6 +56,7 @@ class GroupCaller:
         self.together = size.records
         self._wire = wire
         self._slots = Slots(wire.concurrency)
+        self._room = Room(wire.adaptive)
         self._open: Gathering | None = None
         self._on_the_way: dict[Gathering, asyncio.Task[None]] = {}
         self._paid: dict[int, Usage] = {}
@@ -89,7 +92,7 @@ class GroupCaller:
 
     async def _by_itself(self, job: Job, departure: Departure, request: Request) -> Outcome | None:
         async with self._slots:
-            return await exchange(self._wire, request, job, departure, self._provider.read)
+            return await self._exchange(request, job, departure, self._provider.read)
 
     # Gathering
 
@@ -150,14 +153,42 @@ class GroupCaller:
         """One request, whose departure is its own: a member may be dropped meanwhile."""
         first, departure = members[0], members[0].departure.another()
         try:
-            outcome = await exchange(
-                self._wire, self._joined(members), first.job, departure, self._reader(members), patient=patient
+            outcome = await self._exchange(
+                self._joined(members), first.job, departure, self._reader(members), patient=patient
             )
         finally:
             departure.arrive()
         for member in members:
             member.departure.follow(departure)
         return outcome
+
+    async def _exchange(
+        self,
+        request: Request,
+        job: Job,
+        departure: Departure,
+        read: Callable[[Reply], Outcome],
+        *,
+        patient: bool = False,
+    ) -> Outcome | None:
+        """Send a request at its place in the pace."""
+        if departure.held:
+            return None
+        try:
+            await self._turn()
+            outcome = await exchange(self._wire, request, job, departure, read, patient=patient)
+        finally:
+            if departure.number is None:
+                self._wire.rate.give_back()
+            self._room.wake()
+        return outcome
+
+    async def _turn(self) -> None:
+        """Wait until the rate lets the next request leave, and until there is room for it."""
+        leaves = self._wire.rate.take(monotonic())
+        await asyncio.sleep(leaves - monotonic())
+        while not self._room.is_free:
+            await self._room.more()
 
     def _joined(self, members: Sequence[Member]) -> Request:
         if len(members) == 1:

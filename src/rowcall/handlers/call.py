@@ -13,11 +13,12 @@ from typing import Any, Generic, TypedDict, TypeVar, Unpack
 import httpx
 
 from rowcall import values
-from rowcall.calling import Departure, Wire, request_ended
+from rowcall.calling import Crossing, Departure, Wire, request_ended
 from rowcall.client import CallFailed
 from rowcall.handlers.replies import Offline, Response, StatusFailed, read, usage_of
 from rowcall.job import Job
 from rowcall.outcome import FailureClass, Reply, Usage
+from rowcall.pace.room import Room
 from rowcall.pace.slots import Slots
 from rowcall.pace.tokens import Estimate
 from rowcall.providers.endpoint import Endpoint
@@ -37,12 +38,14 @@ class Shared:
         answers: statuses beyond 2xx that are answers.
         wire: client, pace and listener.
         slots: one for each request in flight.
+        room: for as many of them as the API takes at a time.
     """
 
     endpoint: Endpoint
     answers: frozenset[int]
     wire: Wire
     slots: Slots
+    room: Room
 
 
 class How(TypedDict, total=False):
@@ -160,17 +163,31 @@ class Call(Verbs[Coroutine[Any, Any, Response]]):
         async with self._shared.slots:
             estimate = await self._wait_for_place(request)
             self._leave(request)
+            try:
+                with Crossing(self._shared.wire) as crossing:
+                    return await self._cross(request, crossing, estimate)
+            finally:
+                self._shared.room.wake()
+
+    async def _cross(self, request: httpx.Request, crossing: Crossing, estimate: Estimate) -> Response:
+        try:
             reply = await self._reply(request)
+        except CallFailed as error:
+            crossing.end({}, error.failure)
+            raise
         self.last = reply
         dialect = self._shared.endpoint.dialect_at(request.url.path)
         used = usage_of(reply, dialect, self._shared.wire.prices)
         self._shared.wire.places.correct(estimate, used)
         self.usage += used
         try:
-            return read(request, reply, self._shared.answers)
+            response = read(request, reply, self._shared.answers)
         except StatusFailed as error:
+            crossing.end(reply.headers, error.failure)
             self._obey(error)
             raise
+        crossing.end(reply.headers, None)
+        return response
 
     async def _wait_for_place(self, request: httpx.Request) -> Estimate:
         """Wait for a place, and for the end of a rest that the API asked for; returns what was reserved."""
@@ -182,10 +199,15 @@ class Call(Verbs[Coroutine[Any, Any, Response]]):
         return estimate
 
     async def _rest(self, leaves: float) -> None:
-        """Wait until a time, and as long as the target rests."""
-        rate = self._shared.wire.rate
-        while (wait := max(leaves, rate.resting_until) - monotonic()) > 0:  # noqa: ASYNC110  a rest may grow meanwhile
-            await asyncio.sleep(min(wait, _LOOK_AGAIN))
+        """Wait until a time, as long as the target rests, and until there is room."""
+        rate, room = self._shared.wire.rate, self._shared.room
+        while True:
+            if (wait := max(leaves, rate.resting_until) - monotonic()) > 0:
+                await asyncio.sleep(min(wait, _LOOK_AGAIN))
+            elif not room.is_free:
+                await room.more()
+            else:
+                return
 
     def _leave(self, request: httpx.Request) -> None:
         self.check()

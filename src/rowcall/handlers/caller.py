@@ -19,6 +19,7 @@ from rowcall.handlers.plain import NotPlain, plain
 from rowcall.handlers.watch import LoopWatch
 from rowcall.job import Job
 from rowcall.outcome import Classed, Failure, FailureClass, Outcome, Success
+from rowcall.pace.room import Room
 from rowcall.pace.slots import Slots
 from rowcall.providers.endpoint import Endpoint
 from rowcall.providers.failures import one_line
@@ -56,7 +57,7 @@ class HandlerCaller:
         self._function = function
         self._columns = columns
         self._endpoint = endpoint
-        self._shared = Shared(endpoint, answers, wire, Slots(wire.concurrency))
+        self._shared = Shared(endpoint, answers, wire, Slots(wire.concurrency), Room(wire.adaptive))
         self._threads = Threads(wire.concurrency, "handler")
         self._watch = LoopWatch(function, wire.emit) if is_async(function) else None
         self._run = self._run_in_loop if self._watch else self._run_in_thread

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from time import monotonic
 
-from rowcall.events import CallBegan, CallDropped, CallEnded, Event, Resting, Settled, Stopping
+from rowcall.events import CallBegan, CallDropped, CallEnded, Event, Resting, Settled, Slowed, Stopping
 from rowcall.outcome import Action
 
 SPEED_OVER = 30.0
@@ -21,6 +21,7 @@ class Following:
         calls: when each call under way began (monotonic seconds), by the key of its record, oldest first.
         retrying: records that failed and wait for another try.
         resting: why the API asked for the latest rest.
+        slowed: why the API has fewer calls at a time, the latest cause.
         stopping: the run takes no more records.
     """
 
@@ -28,6 +29,7 @@ class Following:
         self.calls: dict[str, float] = {}
         self.retrying: set[str] = set()
         self.resting = ""
+        self.slowed = ""
         self.stopping = False
 
     def __call__(self, event: Event) -> None:
@@ -42,6 +44,8 @@ class Following:
                 self._settled(event)
             case Resting():
                 self.resting = event.cause
+            case Slowed():
+                self.slowed = event.cause
             case Stopping():
                 self.stopping = True
             case _:

@@ -32,7 +32,7 @@ class View:
     Attributes:
         total: records to be ended by this run, those done before among them; with a limit, the limit.
         done, failed: of these; of this run alone where there is a limit.
-        in_flight, slots: calls under way, and the most there may be.
+        in_flight, slots: calls under way, and the most there may be now.
         waiting: records that were not called yet.
         retrying: records that wait for another try.
         reading: the input has not been read to its end, so that ``total`` still grows.
@@ -91,7 +91,7 @@ def view_of(pipeline: Pipeline, following: Following, speed: float, limit: int |
         done=done,
         failed=failed,
         in_flight=pipeline.in_flight,
-        slots=pipeline.concurrency,
+        slots=pipeline.slots,
         waiting=max(0, rest - pipeline.in_flight - retrying),
         retrying=retrying,
         reading=pipeline.reading,
@@ -150,13 +150,24 @@ def _held_up(pipeline: Pipeline, following: Following) -> Iterator[str]:
         yield f"resting until {until}, as the API asked: {clean(following.resting)}"
     if pipeline.first_alone:
         yield "the first call goes alone; the others follow once it is answered, or after 5s"
-    if pipeline.rate_wait > PACED_FROM:
-        yield f"paced by the limit: {pipeline.limits}"
+    yield from _paced(pipeline)
+    if following.slowed and pipeline.slots < pipeline.concurrency:
+        yield f"slowed to {pipeline.slots} at a time: {clean(following.slowed)}"
 
 
 def outage_word(cause: str) -> str:
     """How an outage is called: an API that answers with errors is reached, and yet of no use."""
     return "API down" if cause.startswith("HTTP ") else "offline"
+
+
+def _paced(pipeline: Pipeline) -> Iterator[str]:
+    if spent := pipeline.spent_for:
+        until = (datetime.now().astimezone() + timedelta(seconds=spent)).strftime("%H:%M:%S")
+        yield f"nothing is left of the API's limit until {until}"
+    if pipeline.api_wait > PACED_FROM:
+        yield "paced by what the API allows"
+    if pipeline.rate_wait > PACED_FROM:
+        yield f"paced by the limit: {pipeline.limits}"
 
 
 def _probe(probe_at: float | None) -> str:

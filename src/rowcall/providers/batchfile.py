@@ -15,7 +15,7 @@ from rowcall import values
 from rowcall.config.presets import PLACES
 from rowcall.outcome import Outcome, Reply, Success
 from rowcall.providers.base import Call
-from rowcall.providers.building import parse_base_url
+from rowcall.providers.building import make_request, parse_base_url
 from rowcall.providers.dialect import Form, Preset
 from rowcall.providers.http import HttpProvider
 from rowcall.providers.openai import ANY_KIND
@@ -53,7 +53,7 @@ class BatchFileProvider(HttpProvider):
         if "content-type" not in self._headers.names:
             headers.append((b"content-type", b"application/json"))
         url = joined(self._base, data["url"])
-        return httpx.Request("POST", url, headers=headers, content=values.dumps(data["body"]))
+        return make_request("POST", url, headers, values.dumps(data["body"]))
 
     def read(self, reply: Reply) -> Outcome:
         """What a reply gives: of a 2xx, all of it."""

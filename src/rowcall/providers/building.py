@@ -47,6 +47,18 @@ def target_of(base: httpx.URL) -> str:
     return f"{base.scheme}://{base.netloc.decode('ascii')}"
 
 
+def make_request(method: str, url: httpx.URL, headers: list[Header], content: bytes | None) -> httpx.Request:
+    """What ``httpx.Request`` makes of its content, in a fifth of the time; header names are lower case."""
+    if not content:
+        return httpx.Request(method, url, headers=headers, content=content)
+    given = {name for name, _ in headers}
+    usual = ((b"host", url.netloc), (b"content-length", b"%d" % len(content)))
+    whole = [*(header for header in usual if header[0] not in given), *headers]
+    request = httpx.Request(method, url, headers=whole, stream=httpx.ByteStream(content))
+    request.read()
+    return request
+
+
 def with_model(path: str, body: Any) -> tuple[str, Any]:
     """The path with the ``model`` of the body in the place of ``{model}``, and the body without it.
 

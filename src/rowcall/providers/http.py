@@ -18,7 +18,16 @@ from rowcall.outcome import Failure, Outcome, Reply, Success, Usage
 from rowcall.providers.apart import taken_apart
 from rowcall.providers.attachments import LARGEST, Attachments
 from rowcall.providers.base import Call
-from rowcall.providers.building import BodyPart, HeadersPart, URLPart, parse_base_url, secrets_in, target_of, with_model
+from rowcall.providers.building import (
+    BodyPart,
+    HeadersPart,
+    URLPart,
+    make_request,
+    parse_base_url,
+    secrets_in,
+    target_of,
+    with_model,
+)
 from rowcall.providers.dialect import PLAIN, Group, Preset
 from rowcall.providers.failures import answer_failure, classify, html_failure, is_html, kept, request_id
 from rowcall.providers.reading import Unacceptable, make_reading
@@ -123,7 +132,7 @@ class HttpProvider:
         """
         headers = self._headers.build(data, {"key": call.key})
         typed, content = self._body.build(data, self._longer if call.longer else None, bare=call.bare)
-        return httpx.Request(self._method, self._url.build(data), headers=headers + typed, content=content)
+        return make_request(self._method, self._url.build(data), headers + typed, content)
 
     def read(self, reply: Reply) -> Outcome:
         """What a reply gives. Never raises, whatever the body holds; a failure shows no secret of the request."""

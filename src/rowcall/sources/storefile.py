@@ -83,8 +83,8 @@ class StoreSource:
         if record is None:
             remedy = "export that job to a file, and read the file"
             raise InputError(f"{self.name}, key {key}", "its record was dropped by prune", remedy=remedy)
-        data: dict[str, Any] = values.loads(record)
+        data: dict[str, Any] = values.read_back(record)
         if self._column in data:
             what = f"column {self._column!r} is there already, and the answer would be called so too"
             raise InputError(self.name, what, remedy='[input] result = "answer" gives it another name')
-        return data | {self._column: values.loads(answer)}
+        return data | {self._column: values.read_back(answer)}

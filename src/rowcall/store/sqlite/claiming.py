@@ -111,5 +111,5 @@ def _rejected(connection: sqlite3.Connection, row: Taken) -> tuple[str, ...]:
 def read_job(taken: Taken) -> Job:
     """The job that a row of ``claim`` holds."""
     run_after, row, key, epoch, attempts, crashes, request, input_hash, record, rejected = taken
-    data = values.loads(record) if record else {}
+    data = values.read_back(record) if record else {}
     return Job(row, key, epoch, attempts, crashes, rejected, run_after is None, request, input_hash, data)

@@ -28,7 +28,7 @@ _SEE = "INSERT OR IGNORE INTO seen VALUES (?, ?, ?, ?)"
 _SEEN = "SELECT rest, content, place FROM seen WHERE key = ?"
 
 _FOUND = """
-    SELECT id, rowid, status, request, input_hash, pass, rowid NOT IN (SELECT job FROM payloads)
+    SELECT id, rowid, status, request, input_hash, pass, status <> 'done' AND rowid NOT IN (SELECT job FROM payloads)
     FROM jobs WHERE kind = ? AND id IN (SELECT value FROM json_each(?))
 """
 _COUNTING = "SELECT id FROM requests WHERE id = :request OR adopted_as = :request"

@@ -232,7 +232,7 @@ def answers(connection: sqlite3.Connection, kind: str, keys: Sequence[str]) -> l
 def read_answer(row: tuple[Any, ...]) -> Answer:
     """The answer that a row of ``answers`` holds."""
     key, status, input_hash, reason, error, value = row
-    return Answer(key, Status(status), input_hash, None if value is None else values.loads(value), reason, error)
+    return Answer(key, Status(status), input_hash, None if value is None else values.read_back(value), reason, error)
 
 
 def last_calls(connection: sqlite3.Connection, kind: str, keys: Sequence[str]) -> dict[str, LastCall]:

@@ -94,7 +94,7 @@ class SQLiteReader(Reader):
         """The record of a job; None where it was pruned."""
         record = await self._read(queries.payload, row)
         with translated(self.path):
-            return None if record is None else values.loads(record)
+            return None if record is None else values.read_back(record)
 
     async def donor(self, row: int) -> str | None:
         """The key of the twin whose answer a job was given; None where it was called itself."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from rowcall import values
@@ -91,8 +91,8 @@ def ready(settlements: Iterable[Settlement]) -> list[Entry]:
 
 def settle(connection: sqlite3.Connection, now: float, entries: Sequence[Entry]) -> list[Settlement]:
     """Write a group; returns those that came too late."""
-    used = _Used()
-    late = [entry.settlement for entry in entries if not _settle_one(connection, now, entry, used)]
+    used, common = _Used(), {"at": stamp(now), "held": "running"}
+    late = [entry.settlement for entry in entries if not _settle_one(connection, now, entry, common, used)]
     connection.executemany(_ADD, used.parameters())
     return late
 
@@ -114,13 +114,13 @@ class _Used:
         self.attempts[kind] += attempts
 
     def parameters(self) -> list[dict[str, Any]]:
-        return [{"kind": kind, "attempts": self.attempts[kind], **asdict(sum_)} for kind, sum_ in self.usage.items()]
+        return [{"kind": kind, "attempts": self.attempts[kind], **_tokens(sum_)} for kind, sum_ in self.usage.items()]
 
 
-def _settle_one(connection: sqlite3.Connection, now: float, entry: Entry, used: _Used) -> bool:
+def _settle_one(connection: sqlite3.Connection, now: float, entry: Entry, common: dict[str, Any], used: _Used) -> bool:
     """Write one; False where it came too late."""
     settlement = entry.settlement
-    written = entry.parameters | _wait(settlement, now) | {"at": stamp(now), "held": "running"}
+    written = entry.parameters | common | _wait(settlement, now)
     if settlement.outcome is None:
         return bool(_kind(connection, _PUT_BACK, written) or _kind(connection, _START_OVER, written))
     kind = _kind(connection, _CLOSE, written) or _kind(connection, _START_OVER, written)
@@ -178,8 +178,18 @@ def _parameters(settlement: Settlement) -> dict[str, Any]:
         "http_status": outcome.status,
         "request_id": _clean(outcome.request_id, _ERROR_LENGTH),
         "latency_ms": None if outcome.latency is None else round(outcome.latency * 1000, 1),
-        **asdict(outcome.usage),
+        **_tokens(outcome.usage),
         **(_failed(outcome) if isinstance(outcome, Failure) else _answered(outcome, job)),
+    }
+
+
+def _tokens(usage: Usage) -> dict[str, int | None]:
+    return {
+        "input": usage.input,
+        "output": usage.output,
+        "cached": usage.cached,
+        "reasoning": usage.reasoning,
+        "cost": usage.cost,
     }
 
 

@@ -1,0 +1,175 @@
+"""What a reply's headers say about the server's limits. Pure; nothing in a header can make it raise.
+
+    x-ratelimit-{limit,remaining,reset}-requests    OpenAI and its kind; also -tokens. Reset is a Go duration, "6m0s"
+    anthropic-ratelimit-requests-{limit,...}        also tokens, input-tokens, output-tokens. Reset is RFC 3339
+    x-ratelimit-{limit,remaining,reset}             reset is epoch seconds, epoch ms, seconds from now, or a date
+    ratelimit-{limit,remaining,reset}               draft-ietf-httpapi-ratelimit-headers-00 to 06
+    ratelimit: limit=10, remaining=5, reset=30      the same draft, 07
+    ratelimit: "name";r=5;t=30                      the same draft, from 08 on, with
+    ratelimit-policy: "name";q=10;w=60;qu="..."     the limit, its window, and what it counts: requests by default
+
+A moment is compared with the reply's own Date header where there is one, so that a wrong clock here does no harm.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from time import time
+
+LONGEST_RESET = 30 * 86_400.0
+"""Seconds; a limit that is renewed later is taken to be renewed then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One limit as a reply describes it; no number is negative.
+
+    Attributes:
+        name: tells the limits of one server apart: ``requests``, ``input-tokens``, the name of a policy.
+        remaining: how much of it is left.
+        reset: seconds until all of it is there again.
+        limit: how much that is; None where it is not said.
+        by_request: every request takes one of it.
+    """
+
+    name: str
+    remaining: float
+    reset: float
+    limit: float | None = None
+    by_request: bool = True
+
+
+def said(headers: Mapping[str, str]) -> tuple[Said, ...]:
+    """The limits that a reply speaks of; header names are lower case, and what is garbage is left out.
+
+    A reply without such headers costs one test for each of its names, about half a microsecond in all.
+    """
+    names = [name for name in headers if "limit" in name]
+    return tuple(_limits(names, headers)) if names else ()
+
+
+def number(text: str | None) -> float | None:
+    """A finite number; None for anything else."""
+    try:
+        found = float(text or "")
+    except ValueError:
+        return None
+    return found if math.isfinite(found) else None
+
+
+def epoch(date: str) -> float | None:
+    """Epoch seconds of an HTTP date (RFC 9110, 5.6.7) or an RFC 3339 moment; None for anything else."""
+    moment = _moment(parsedate_to_datetime, date)
+    return _moment(datetime.fromisoformat, date) if moment is None else moment
+
+
+def _moment(read: Callable[[str], datetime], date: str) -> float | None:
+    try:
+        moment = read(date)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+
+
+def _limits(names: list[str], headers: Mapping[str, str]) -> Iterator[Said]:
+    now = _now(headers)
+    by_name: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    for header in names:
+        if found := _NAME.fullmatch(header):
+            by_name[found["unit"] or found["before"] or ""][found["what"] or found["said"]] = headers[header]
+    for unit, words in by_name.items():
+        yield from _one(unit, words.get("limit"), words.get("remaining"), words.get("reset"), now)
+    if "ratelimit" in headers:
+        yield from _structured(headers["ratelimit"], headers.get("ratelimit-policy", ""), now)
+
+
+_NAME = re.compile(
+    r"(?:x-)?rate-?limit-(?P<what>limit|remaining|reset)(?:-(?P<unit>[a-z-]+))?"
+    r"|anthropic-ratelimit-(?P<before>[a-z-]+)-(?P<said>limit|remaining|reset)"
+)
+
+
+def _now(headers: Mapping[str, str]) -> float:
+    date = epoch(headers.get("date", ""))
+    return time() if date is None else date
+
+
+def _one(unit: str, limit: str | None, remaining: str | None, reset: str | None, now: float) -> Iterator[Said]:
+    """One limit by its three values, where two at least make sense."""
+    left, renewed_in = _leading(remaining), _until(reset or "", now)
+    if left is not None and renewed_in is not None:
+        yield Said(unit or "requests", left, renewed_in, _leading(limit), "token" not in unit)
+
+
+def _leading(text: str | None) -> float | None:
+    """The number that a value begins with: "100, 100;w=60" is 100."""
+    found = _NUMBER.match(text or "")
+    return number(found[1]) if found else None
+
+
+_NUMBER = re.compile(r"\s*(\d{1,18}(?:\.\d+)?)", re.ASCII)
+
+
+def _until(reset: str, now: float) -> float | None:
+    """Seconds until a reset, in whichever form it is told; None where it is garbage."""
+    text = reset.strip()
+    parts = _DURATION.findall(text) if _DURATIONS.fullmatch(text) else []
+    if parts:
+        return _bounded(sum(float(count) * _SECONDS[unit] for count, unit in parts))
+    if (count := number(text)) is not None:
+        return _bounded(_from_now(count, now))
+    moment = epoch(text) if text else None
+    return None if moment is None else _bounded(moment - now)
+
+
+_DURATION = re.compile(r"(\d{1,18}(?:\.\d+)?)(ns|us|µs|ms|s|m|h|d)", re.ASCII)
+_DURATIONS = re.compile(rf"(?:{_DURATION.pattern})+", re.ASCII)
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+_SMALLEST_EPOCH = 1e8
+"""A smaller number cannot be a moment of these years; three years of seconds are no wait either."""
+_NEAR = 400 * 86_400.0
+"""Seconds within which a moment is believable."""
+
+
+def _from_now(count: float, now: float) -> float:
+    """A number as seconds from now; it is a moment, in s or ms, where that comes out near the reply's own date."""
+    if count >= _SMALLEST_EPOCH:
+        waits = [moment - now for moment in (count, count / 1000) if abs(moment - now) < _NEAR]
+        return waits[0] if waits else count
+    return count
+
+
+def _bounded(seconds: float) -> float:
+    return min(max(seconds, 0.0), LONGEST_RESET)
+
+
+def _structured(limits: str, policies: str, now: float) -> Iterator[Said]:
+    """The field ``RateLimit`` as a dictionary (draft 07) or as a list of named items (from 08 on)."""
+    if found := dict(_PAIR.findall(limits.lower())):
+        yield from _one("", found.get("limit"), found.get("remaining"), found.get("reset"), now)
+        return
+    known = dict(_items(policies))
+    for name, words in _items(limits):
+        policy = known.get(name, {})
+        unit = policy.get("qu", "requests")
+        if unit == "concurrent-requests":  # no rate
+            continue
+        for one in _one(name, policy.get("q"), words.get("r"), words.get("t", policy.get("w")), now):
+            yield Said(name, one.remaining, one.reset, one.limit, unit == "requests")
+
+
+_PAIR = re.compile(r"\b(limit|remaining|reset)=([^,\s]+)")
+_ITEM = re.compile(r'("[^"]*"|[^";,\s]+)((?:\s*;\s*[a-z]+=(?:"[^"]*"|[^";,\s]+))*)', re.IGNORECASE)
+_PARAMETER = re.compile(r';\s*([a-z]+)=(?:"([^"]*)"|([^";,\s]+))', re.IGNORECASE)
+
+
+def _items(field: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """The items of a structured field's list (RFC 8941, 3.1), each with its parameters."""
+    for name, parameters in _ITEM.findall(field):
+        yield name.strip('"'), {key.lower(): quoted or plain for key, quoted, plain in _PARAMETER.findall(parameters)}

@@ -1,0 +1,103 @@
+"""R9: an API that takes only so many calls at once, and one that refuses a single call among many."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+from aiohttp import web
+
+from rowcall.config import load
+from rowcall.events import Slowed
+from rowcall.mock import Faults, MockAPI
+from rowcall.pipeline import Pipeline
+
+CONFIG = """
+name = "t"
+[input]
+path = "in.csv"
+key = "id"
+[api]
+preset = "openai"
+base_url = "{url}"
+[request.body]
+model = "m"
+messages = [{{ role = "user", content = "{{{{ row.text }}}}" }}]
+[response]
+parse = "json"
+[pace]
+concurrency = {concurrency}
+[stop]
+grace = "100ms"
+"""
+
+
+def pipeline(folder, api, records, *, concurrency=200, emit=None):
+    rows = "".join(f"k{n},sentence number {n} is good\n" for n in range(records))
+    (folder / "in.csv").write_text(f"id,text\n{rows}")
+    (folder / "config.toml").write_text(CONFIG.format(url=api.url, concurrency=concurrency))
+    return Pipeline(load(folder / "config.toml"), emit=emit)
+
+
+async def test_too_many_at_once(tmp_path):
+    """An API that takes 20 calls at once gets all of them done, a fifth of them refused at most, and it is said."""
+    told = []
+    async with MockAPI(latency=0.1, capacity=20, faults=Faults(retry_after=0.2)) as api:
+        run = pipeline(tmp_path, api, 150, emit=lambda event: isinstance(event, Slowed) and told.append(event))
+        report = await run.run()
+    assert (report.done, report.failed) == (150, 0)
+    assert report.tally.by_status["429"] <= 30
+    assert told
+    assert all(event.slots < 200 and "429" in event.cause for event in told)
+
+
+async def answered(api, seconds):
+    """Good answers in a second, over so many of them."""
+    before, began = api.served[200], time.monotonic()
+    await asyncio.sleep(seconds)
+    return (api.served[200] - before) / (time.monotonic() - began)
+
+
+@pytest.mark.slow
+async def test_twenty_at_once_then_sixty(tmp_path):
+    """Slots settle between 16 and 20 at 90 % of what the API can give; of three times as much 90 % within 30 s."""
+    latency = 1.0
+    async with MockAPI(latency=latency, capacity=20, faults=Faults(retry_after=1.0)) as api:
+        run = pipeline(tmp_path, api, 6000)
+        working = asyncio.create_task(run.run())
+        await asyncio.sleep(9)
+        rate, slots = await answered(api, 15), run.slots
+        api.capacity = 60
+        await asyncio.sleep(26)
+        more = max([await answered(api, 2) for _ in range(2)])
+        run.stop("interrupted")
+        report = await working
+    assert 16 <= slots <= 21
+    assert rate >= 0.9 * 20 / latency
+    assert more >= 0.9 * 60 / latency
+    assert report.failed == 0
+
+
+@pytest.mark.slow
+async def test_one_refusal_among_two_hundred_slots(tmp_path):
+    """A single 429 with Retry-After 1 makes a run 1 to 2 s longer."""
+    took = []
+    for refuses in (False, True):
+        refused = []
+
+        def refuse_one(call, refuses=refuses, refused=refused):
+            if refuses and "number 700 " in call.text and not refused:
+                refused.append(call)
+                return web.Response(status=429, headers={"Retry-After": "1"})
+            return None
+
+        folder = tmp_path / str(refuses)
+        folder.mkdir()
+        async with MockAPI(latency=0.3) as api:
+            api.respond = refuse_one
+            started = time.monotonic()
+            report = await pipeline(folder, api, 1500).run()
+            took.append(time.monotonic() - started)
+        assert (report.done, report.failed, len(refused)) == (1500, 0, int(refuses))
+    assert 0.9 <= took[1] - took[0] <= 2.0
