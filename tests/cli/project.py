@@ -45,6 +45,12 @@ grace = "5s"
 """
 
 
+def _hear_signals():
+    """Whoever runs the tests may ignore signals, as ``nohup`` and a shell's background do."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 @dataclass
 class Ran:
     """What a command left: its exit code and what it wrote."""
@@ -56,11 +62,15 @@ class Ran:
 
 @dataclass
 class Project:
-    """A folder with a config, an input and a prompt; ``api`` is what its calls reach."""
+    """A folder with a config, an input and a prompt; ``api`` is what its calls reach.
+
+    The command can be started by another one, which stands in ``before``.
+    """
 
     folder: Path
     api: MockAPI
     env: dict = field(default_factory=dict)
+    before: list = field(default_factory=list)
 
     def write(self, rows, *, concurrency=8, **replaced):
         (self.folder / "prompt.md").write_text("Judge the sentence.\n")
@@ -89,6 +99,7 @@ class Project:
     async def start(self, *args, stdin=asyncio.subprocess.DEVNULL):
         env = {k: v for k, v in os.environ.items() if not k.startswith("ROWCALL_")} | self.env
         return await asyncio.create_subprocess_exec(
+            *self.before,
             sys.executable,
             "-m",
             "rowcall",
@@ -98,6 +109,7 @@ class Project:
             stdin=stdin,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
+            preexec_fn=_hear_signals,
         )
 
     async def run(self, *args):

@@ -166,8 +166,8 @@ async def fail(client, url, kind, *, place=None, **options):
 
 @pytest.fixture
 async def hasty():
-    """A client whose attempts end after 0.3 s."""
-    async with Client(concurrency=20, timeout=0.3, connect_timeout=0.2, max_reply=2**20) as made:
+    """A client whose attempts end after 0.6 s."""
+    async with Client(concurrency=20, timeout=0.6, connect_timeout=0.5, max_reply=2**20) as made:
         yield made
 
 
@@ -307,7 +307,7 @@ async def test_a_timeout_without_a_connect_timeout(hasty):
         ("closed before the reply", "Server disconnected"),
         ("closed inside a sized body", "Not enough data to satisfy content length header (received 2 of 99 bytes)."),
         ("bad chunk size", "Invalid character in chunk size"),
-        ("slow drip", "0.3 s"),
+        ("slow drip", "0.6 s"),
         ("body too large", "over 1,048,576 bytes"),
     ],
 )

@@ -102,6 +102,7 @@ concurrency = 1
 adaptive = false
 requests = ["30/10s", "9000/day"]
 tokens = { input = "1000/s" }
+loop = "uvloop"
 [retry]
 attempts = 1
 backoff = { first = "50ms", max = "5m" }
@@ -210,6 +211,7 @@ def test_every_key_arrives(write):
             "adaptive": False,
             "requests": ["30/10s", "9000/day"],
             "tokens": {"input": "1000/s"},
+            "loop": "uvloop",
         },
         "retry": {"attempts": 1, "backoff": {"first": 0.05, "max": 300.0}, "max_wait": 900.0},
         "price": {

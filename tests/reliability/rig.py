@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 import struct
-import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from project import Project
 
@@ -18,25 +15,7 @@ NXDOMAIN, SERVFAIL = 3, 2
 
 @dataclass
 class Rig(Project):
-    """A project whose command can be started by another one: ``before`` stands in front of it."""
-
-    before: list = field(default_factory=list)
-
-    async def start(self, *args, stdin=asyncio.subprocess.DEVNULL):
-        env = {k: v for k, v in os.environ.items() if not k.startswith("ROWCALL_")} | self.env
-        return await asyncio.create_subprocess_exec(
-            *self.before,
-            sys.executable,
-            "-m",
-            "rowcall",
-            *args,
-            cwd=self.folder,
-            env=env,
-            stdin=stdin,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # whoever runs the tests may ignore it
-        )
+    """A project whose command can be started in surroundings of its own."""
 
     def look_up_by(self, address):
         """Let the command ask this name server and no other, by a mount that it alone sees."""

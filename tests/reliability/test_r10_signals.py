@@ -122,7 +122,9 @@ async def test_during_an_outage(project):
     await asyncio.wait_for(process.stderr.readuntil(b"offline"), 10)
     await told_to_stop(project, process)
     nothing_runs(project)
-    assert sum(project.attempts().values()) == project.statuses()["done"] == project.api.served[200]
+    done = project.statuses()["done"]
+    assert sum(project.attempts().values()) == done
+    assert project.api.served[200] - done <= 8, "what was answered and did not arrive was in flight"
     await project.api.open_port()
     assert (await project.run("run")).code == 0
     ended_once(project, 100)

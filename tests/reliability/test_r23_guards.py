@@ -88,7 +88,19 @@ async def test_a_test_turns_red(tmp_path, guard):
     assert there in source, "the guard has moved: name it anew"
     (tmp_path / "rowcall" / file).write_text(source.replace(there, instead))
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", "not slow and not soak"),
+        *(
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-x",
+            "-n",
+            "0",
+            "-p",
+            "no:cacheprovider",
+            "-m",
+            "not slow and not soak",
+        ),
         str(TESTS / tests),
         cwd=TESTS.parent,
         env=os.environ | {"PYTHONPATH": str(tmp_path)},
