@@ -53,10 +53,28 @@ class Departure:
         """The call may not leave now, for whatever reason."""
         return self.barred or self._held()
 
+    @property
+    def alone(self) -> bool:
+        """No other call may leave beside it: the first of a run, or a probe."""
+        return self._gate.room(monotonic()) is not None
+
     def leave(self) -> None:
         """A request leaves; the first one is what counts."""
         if self.number is None:
             self.number = self._gate.depart(monotonic())
+
+    def arrive(self) -> None:
+        """The request, if one has left, has ended."""
+        if self.number is not None:
+            self._gate.arrive(self.number, monotonic())
+
+    def another(self) -> Departure:
+        """One for a request that is not this job's alone."""
+        return Departure(self._gate, fresh=self.fresh, probe=self._probe, held=self._held)
+
+    def follow(self, shared: Departure) -> None:
+        """The job has gone with that request, whatever it went with before."""
+        self.number = shared.number
 
     def stay(self) -> None:
         """The call has ended, and nothing was sent."""
@@ -120,9 +138,11 @@ class Caller(Protocol):
 
     Attributes:
         takes_places: each request takes a place of the rate when it leaves; False where one was taken for the call.
+        together: how many calls may go in one request.
     """
 
     takes_places: bool
+    together: int
 
     async def call(self, job: Job, departure: Departure) -> Outcome | None:
         """Make a job's call; whatever goes wrong is an outcome. ``departure.leave`` is said when a request leaves.
@@ -144,6 +164,7 @@ class RequestCaller:
     """One request by the config's templates for each job."""
 
     takes_places = False
+    together = 1
 
     def __init__(self, provider: Provider, wire: Wire) -> None:
         self._provider = provider
@@ -154,18 +175,7 @@ class RequestCaller:
         built = await self._built(job)
         if isinstance(built, Failure):
             return built
-        estimate = self._wire.places.estimate(lambda: built.content)
-        if not await self._wire.places.place(estimate) or departure.held:
-            return None
-        departure.leave()
-        with Crossing(self._wire) as crossing:
-            reply = await self._send(built, fresh=departure.fresh)
-            self._wire.emit(request_ended(job, reply))
-            outcome = reply if isinstance(reply, Failure) else priced(self._provider.read(reply), self._wire.prices)
-            headers = reply.headers if isinstance(reply, Reply) else {}
-            crossing.end(headers, outcome if isinstance(outcome, Failure) else None)
-        self._wire.places.correct(estimate, outcome.usage)
-        return outcome
+        return await exchange(self._wire, built, job, departure, self._provider.read)
 
     def resize(self, concurrency: int) -> None:
         """Nothing to change."""
@@ -186,16 +196,55 @@ class RequestCaller:
 
     def _build(self, job: Job, *, bare: bool = False) -> Request | Failure:
         call = Call(self._wire.call_key(job), longer="truncated" in job.rejected, bare=bare)
-        try:
-            return self._provider.build(job.data, call)
-        except TemplateError as error:
-            return Failure(FailureClass.RECORD, error.reason, error.message)
+        return request_of(self._provider, job, call)
 
-    async def _send(self, request: Request, *, fresh: bool) -> Reply | Failure:
-        try:
-            return await self._wire.client.exchange(request, fresh=fresh)
-        except Exception as error:  # noqa: BLE001  whatever the wire raises is an outcome; failure_of knows its class
-            return failure_of(error)
+
+def request_of(provider: Provider, job: Job, call: Call) -> Request | Failure:
+    """A job's request; a record that does not fit the templates has its failure."""
+    try:
+        return provider.build(job.data, call)
+    except TemplateError as error:
+        return Failure(FailureClass.RECORD, error.reason, error.message)
+
+
+async def exchange(
+    wire: Wire,
+    request: Request,
+    job: Job,
+    departure: Departure,
+    read: Callable[[Reply], Outcome],
+    *,
+    patient: bool = False,
+) -> Outcome | None:
+    """Wait for a place, send, read; None: the request could not leave now.
+
+    Args:
+        wire: what the run lends.
+        request: what is sent.
+        job: whose request it is, or one of those.
+        departure: of that job.
+        read: what a reply gives.
+        patient: the request waits for its place as long as it must.
+    """
+    estimate = wire.places.estimate(lambda: request.content)
+    if not await wire.places.place(estimate, patient=patient) or departure.held:
+        return None
+    departure.leave()
+    with Crossing(wire) as crossing:
+        reply = await _send(wire.client, request, fresh=departure.fresh)
+        wire.emit(request_ended(job, reply))
+        outcome = reply if isinstance(reply, Failure) else priced(read(reply), wire.prices)
+        headers = reply.headers if isinstance(reply, Reply) else {}
+        crossing.end(headers, outcome if isinstance(outcome, Failure) else None)
+    wire.places.correct(estimate, outcome.usage)
+    return outcome
+
+
+async def _send(client: Client, request: Request, *, fresh: bool) -> Reply | Failure:
+    try:
+        return await client.exchange(request, fresh=fresh)
+    except Exception as error:  # noqa: BLE001  whatever the wire raises is an outcome; failure_of knows its class
+        return failure_of(error)
 
 
 def request_ended(job: Job, reply: Reply | Failure) -> RequestEnded:

@@ -55,8 +55,7 @@ class Executor:
             return await self._caller.call(job, departure)
         except asyncio.CancelledError:
             self._emit(CallDropped(job.key))
-            if departure.number is not None:
-                self._judge.gate.arrive(departure.number, monotonic())
+            departure.arrive()
             raise
 
     def _hand_over(self, job: Job, outcome: Outcome, ruling: Ruling) -> None:

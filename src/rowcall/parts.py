@@ -13,6 +13,7 @@ from rowcall.calling import Caller, RequestCaller, Wire
 from rowcall.config import Config, Secret
 from rowcall.errors import ConfigError, OutputError, Problem, RowcallError
 from rowcall.exports import FormatName, check_export
+from rowcall.groups import GroupCaller, Size
 from rowcall.handlers import Function, HandlerCaller, load_function
 from rowcall.job import Job
 from rowcall.mock import Faults, MockAPI
@@ -20,9 +21,10 @@ from rowcall.network import Network, make_network
 from rowcall.price import Prices, nano
 from rowcall.pricelist import Unlisted, listed
 from rowcall.producer import Keying
-from rowcall.providers import PRESETS, make_provider
-from rowcall.providers.base import Provider
+from rowcall.providers import PRESETS, HttpProvider, make_provider
+from rowcall.providers.base import GroupProvider
 from rowcall.providers.endpoint import Endpoint
+from rowcall.providers.grouping import Grouping
 from rowcall.providers.http import statuses
 from rowcall.providers.reading import Unacceptable, compile_path
 from rowcall.results import RENAME, Columns, Shape, said_of_clash
@@ -127,10 +129,22 @@ def calls_of(config: Config, base_url: str | None = None) -> Calls:
     table = config.handler
     if table is None:
         provider = provider_of(config, base_url)
-        make_caller = partial(RequestCaller, provider)
+        make_caller = request_caller(config, provider)
         return Calls(provider.columns, provider.trees, make_caller, provider.target, provider.files)
     function = load_function(table.path, folder=config.folder, where=config.where(("handler", "path")))
     return handler_calls(config, function, base_url)
+
+
+def request_caller(config: Config, provider: GroupProvider) -> Callable[[Wire], Caller]:
+    """What makes requests of one record each, or of as many as ``[group]`` says.
+
+    Raises:
+        ConfigError: these requests cannot be put together.
+    """
+    size = Size(config.group.size or 1, config.group.characters)
+    if size.records == 1:
+        return partial(RequestCaller, provider)
+    return partial(GroupCaller, Grouping(provider, config.request.body), size)
 
 
 def handler_calls(config: Config, function: Function, base_url: str | None = None) -> Calls:
@@ -196,7 +210,7 @@ def _check_other_job(config: Config) -> None:
         raise ConfigError(Problem(config.where(("input", "store")), what, remedy))
 
 
-def provider_of(config: Config, base_url: str | None = None) -> Provider:
+def provider_of(config: Config, base_url: str | None = None) -> HttpProvider:
     """What builds the requests and reads the replies; ``base_url`` as in ``assemble``.
 
     Raises:

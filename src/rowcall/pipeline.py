@@ -30,7 +30,7 @@ from rowcall.pace.adaptive import Adaptive, Narrowed
 from rowcall.pace.budget import Budget
 from rowcall.pace.gate import ALONE_FOR, PROBE_WAITS, Closed, Gate
 from rowcall.pace.outlook import Foreseen, Outlook
-from rowcall.pace.rate import Onlooker, Rate
+from rowcall.pace.rate import Bundled, Onlooker, Rate
 from rowcall.parts import Parts, assemble, check_output, check_output_columns, make_mock, open_reader, open_store
 from rowcall.price import nano
 from rowcall.producer import Destination, Producer
@@ -525,7 +525,7 @@ class Pipeline:
             store,
             executor,
             judge,
-            Foreseen(Onlooker(rate) if caller.takes_places else rate, outlook),
+            _seen_by_worker(rate, outlook, caller),
             settler,
             self._assignment(begun),
             emit=self._emit,
@@ -539,9 +539,11 @@ class Pipeline:
         steering = Steering(store, run, config.name, parts.target, helm)
         to = Destination(config.name, run.pass_, begun.request, begun.batch)
         producer = Producer(store, begun.source, parts.keying, to, notice=worker.notice, left_behind=begun.left_behind)
-        return _Live(
+        live = _Live(
             worker, producer, gate, rate, adaptive, caller, settler, outlook, reserving, steering, vitals, budget
         )
+        self._resize(live, self._concurrency)
+        return live
 
     def _follow(self, settings: LiveSettings) -> None:
         """Let the config hold, and over it what a person set."""
@@ -566,8 +568,12 @@ class Pipeline:
         live.budget.limit = None if most is None or math.isinf(most) else nano(most)
 
     def _resize(self, live: _Live, concurrency: int) -> None:
-        for part in (live.worker, live.settler, live.caller, live.adaptive):
-            part.resize(concurrency)
+        together = live.caller.together
+        calls = concurrency if together == 1 else (concurrency + 1) * together  # one group gathers
+        live.caller.resize(concurrency)
+        live.adaptive.resize(concurrency)
+        live.worker.resize(calls)
+        live.settler.resize(min(calls, 2 * max(concurrency, together)))
 
     def _assignment(self, begun: _Begun) -> Assignment:
         stop = self.config.stop
@@ -628,6 +634,12 @@ class Pipeline:
             self._budget(event)
         if self._listener:
             self._listener(event)
+
+
+def _seen_by_worker(rate: Rate, outlook: Outlook, caller: Caller) -> Rate:
+    """How soon calls may start: those that wait for places of their own take none, and several may go at one."""
+    seen = Foreseen(Onlooker(rate) if caller.takes_places else rate, outlook)
+    return seen if caller.together == 1 else Bundled(seen, caller.together)
 
 
 def _changed(name: str, standing: RequestStanding) -> RequestChanged:

@@ -109,7 +109,7 @@ def test_the_example_with_all_keys_on_is_valid(load_text):
 
 def test_the_example_with_a_handler_is_valid(load_text):
     """The handler can be used as it stands, in the place of the request."""
-    off = ("[request", "extract", "parse", "schema", "assert", "on_truncated", *OF_OTHERS)
+    off = ("[request", "[group]", "extract", "parse", "schema", "assert", "on_truncated", *OF_OTHERS)
     config = load_text(without(all_on(), *off))
     assert (config.handler.path, config.handler.columns) == ("tasks.py:label", ("text",))
 

@@ -97,6 +97,9 @@ on_truncated = { max_tokens = 7 }
 path = "/tmp/out.data"
 format = "jsonl"
 columns = { x = "a.b", "column with spaces" = "@" }
+[group]
+size = 100
+characters = 5000
 [pace]
 concurrency = 1
 adaptive = false
@@ -179,6 +182,7 @@ def test_every_key_arrives(write):
             "max_attachment": 1_500_000,
         },
         "handler": None,
+        "group": {"size": 100, "characters": 5000},
         "response": {
             "extract": "a[0].b",
             "parse": "text",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from rowcall.handlers.slots import Slots
+from rowcall.pace.slots import Slots
 
 
 async def in_use(slots, release):

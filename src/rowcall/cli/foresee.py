@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from dataclasses import dataclass, field
 from itertools import islice
 from statistics import fmean
@@ -75,19 +76,23 @@ class Foresight:
             return measured.usage.cost / measured.calls
         return self.guessed if self.cost_per_done is None else self.cost_per_done
 
-    def time(self, measured: Measured, calls: int, config: Config) -> tuple[float, str]:
-        """Seconds that so many calls take, and how that comes."""
+    def time(self, measured: Measured, records: int, config: Config) -> tuple[float, str]:
+        """Seconds that the calls for so many records take, and how that comes."""
         each, known = ASSUMED, " assumed; --send measures it"
         if self.latency:
             each, known = self.latency, " as in the last run"
         if measured.seconds:
             each, known = measured.seconds / measured.calls, " as just measured"
         slots, rates = config.pace.concurrency, config.pace.requests or ()
+        together = config.group.size or 1
+        calls = math.ceil(records / together)
         seconds = calls * each / min(slots, max(1, calls))
         slowest = max(rates, key=lambda rate: rate.per / rate.count, default=None)
         if slowest and calls * slowest.per / slowest.count > seconds:
             return calls * slowest.per / slowest.count, f"[pace] requests = {slowest}"
-        return seconds, f"{slots} at a time ({rate_text(slots / each)}), {latency_text(each)} a call{known}"
+        groups = f", groups of {together}" if together > 1 else ""
+        speed = rate_text(slots * together / each)
+        return seconds, f"{slots} at a time{groups} ({speed}), {latency_text(each)} a call{known}"
 
 
 def foresee(config: Config, source: Source, requests: Preview | None, *, keep: tuple[list[Record], int]) -> Foresight:

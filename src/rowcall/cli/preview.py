@@ -121,4 +121,5 @@ def _expected(foresight: Foresight, measured: Measured, config: Config) -> Itera
     if (cost := foresight.cost(measured)) is not None:
         yield f"about {usd(round(cost))} for each call, {usd(round(cost * calls))} in all"
     seconds, how = foresight.time(measured, calls, config)
-    yield f"about {short_time(seconds)} for {counted(calls, 'call')}: {how}"
+    noun = "record" if (config.group.size or 1) > 1 else "call"
+    yield f"about {short_time(seconds)} for {counted(calls, noun)}: {how}"

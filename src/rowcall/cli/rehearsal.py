@@ -8,13 +8,11 @@ import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from rowcall.calling import RequestCaller
 from rowcall.cli.examine import Findings, examine
 from rowcall.cli.foresee import ASSUMED, Foresight, Measured, foresee
 from rowcall.cli.sending import Marks, Preview
@@ -25,11 +23,12 @@ from rowcall.events import Event, InputRead
 from rowcall.mock import MockAPI
 from rowcall.network import Network
 from rowcall.outcome import Outcome, Reply, Success
-from rowcall.parts import Calls, Parts, fit_together, make_mock, open_reader, provider_of, source_of
+from rowcall.parts import Calls, Parts, fit_together, make_mock, open_reader, provider_of, request_caller, source_of
 from rowcall.pipeline import Assembling, Options, Pipeline, Report
 from rowcall.price import usd
 from rowcall.progress import Progress, clean, counted, latency_text, rate_text, short_number, short_time
-from rowcall.providers.base import Call, Provider, Request
+from rowcall.providers.base import Call, GroupProvider, Request
+from rowcall.providers.dialect import Group
 
 FOR = 20.0
 """Seconds that a rehearsal takes, at most."""
@@ -120,7 +119,7 @@ def _assembling(real: Config, url: str) -> Assembling:
     def assemble(config: Config, *, base_url: str | None = None) -> Parts:
         masked = real.masked(Marks(real.folder))
         provider = _Accepting(provider_of(masked, url))
-        caller = partial(RequestCaller, provider)
+        caller = request_caller(masked, provider)
         calls = Calls(provider.columns, provider.trees, caller, provider.target, provider.files)
         return replace(fit_together(masked, source_of(real), calls), network=Network())
 
@@ -130,10 +129,11 @@ def _assembling(real: Config, url: str) -> Assembling:
 class _Accepting:
     """A provider that takes every 2xx for an answer: what the fake API says is not what the real one will say."""
 
-    def __init__(self, provider: Provider) -> None:
+    def __init__(self, provider: GroupProvider) -> None:
         self._provider = provider
         self.target, self.columns = provider.target, provider.columns
         self.trees, self.files = provider.trees, provider.files
+        self.group, self.trees_around_body = provider.group, provider.trees_around_body
 
     def build(self, data: Mapping[str, Any], call: Call) -> Request:
         """The request of the real run."""
@@ -141,10 +141,19 @@ class _Accepting:
 
     def read(self, reply: Reply) -> Outcome:
         """What a reply gives."""
-        outcome = self._provider.read(reply)
-        if not 200 <= reply.status < 300:
-            return outcome
-        return Success(None, reply.status, outcome.request_id, reply.latency, outcome.usage)
+        return _accepted(reply, self._provider.read(reply), None)
+
+    def read_group(self, reply: Reply, group: Group, count: int) -> Outcome:
+        """What a reply gives to each of several records."""
+        each = Success(None, reply.status, latency=reply.latency)
+        return _accepted(reply, self._provider.read_group(reply, group, count), (each,) * count)
+
+
+def _accepted(reply: Reply, outcome: Outcome, answer: Any) -> Outcome:
+    """The outcome, with this answer where the fake API gave any."""
+    if not 200 <= reply.status < 300:
+        return outcome
+    return Success(answer, reply.status, outcome.request_id, reply.latency, outcome.usage)
 
 
 def _outcome(config: Config, report: Report, foresight: Foresight, latency: str) -> Iterator[str]:
@@ -160,7 +169,7 @@ def _outcome(config: Config, report: Report, foresight: Foresight, latency: str)
         return
     seconds, how = _time(config, report, foresight, to_do)
     yield f"the real run: about {short_time(seconds)} for {counted(to_do, 'record')}: {how}"
-    measured = Measured(tally.calls, tally.failed, 0.0, tally.usage)
+    measured = Measured(max(1, ended), tally.failed, 0.0, tally.usage)
     if tokens := foresight.tokens(measured):
         yield f"about {short_number(tokens * to_do)} tokens in"
     if (cost := foresight.cost(measured)) is not None:
@@ -170,7 +179,7 @@ def _outcome(config: Config, report: Report, foresight: Foresight, latency: str)
 def _time(config: Config, report: Report, foresight: Foresight, to_do: int) -> tuple[float, str]:
     """Seconds, by the speed here, or by the settings where too little ended here for that."""
     ended = report.tally.done + report.tally.failed
-    if ended == to_do or ended >= _ENOUGH * config.pace.concurrency:
+    if ended == to_do or ended >= _ENOUGH * config.pace.concurrency * (config.group.size or 1):
         speed = ended / max(report.elapsed, 1e-3)
         return to_do / speed, f"{rate_text(speed)} here"
     p50 = report.tally.latencies.percentile(0.5) or ASSUMED

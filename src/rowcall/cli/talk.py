@@ -22,6 +22,8 @@ def start_text(config: Config, concurrency: int) -> str:
     limits = [f"{concurrency} at a time"]
     if concurrency < config.pace.concurrency:
         limits[0] += f" instead of {config.pace.concurrency}: ulimit -n allows no more open files"
+    if (config.group.size or 1) > 1:
+        limits.append(f"groups of {config.group.size}")
     limits += map(str, config.pace.requests or ())
     if config.pace.tokens:
         limits.append(str(config.pace.tokens))

@@ -19,6 +19,7 @@ from rowcall.config.references import Fingerprinter, Masker, Resolver
 from rowcall.config.rules import EXPORT_SUFFIXES, Tree, table_in
 from rowcall.config.tables import (
     ApiTable,
+    GroupTable,
     HandlerTable,
     InputTable,
     OutputTable,
@@ -100,6 +101,7 @@ class Config(Table):
     handler: HandlerTable | None = None
     response: ResponseTable = ResponseTable()
     output: OutputTable = OutputTable()
+    group: GroupTable = GroupTable()
     pace: PaceTable = PaceTable()
     retry: RetryTable = RetryTable()
     price: PriceTable = PriceTable()

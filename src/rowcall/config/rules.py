@@ -63,6 +63,7 @@ def table_in(data: Tree, *path: str) -> Tree:
 
 _MADE_BY_HANDLER = (
     ("request",),
+    ("group",),
     *(("response", key) for key in ("extract", "parse", "schema", "assert", "on_truncated")),
 )
 

@@ -245,6 +245,13 @@ class PaceTable(Table):
     loop: Literal["asyncio", "uvloop"] = "asyncio"
 
 
+class GroupTable(Table):
+    """``[group]``: many records in one call."""
+
+    size: Annotated[int, Field(ge=1, le=2048)] | None = None
+    characters: Natural | None = None
+
+
 class BackoffTable(Table):
     """``[retry] backoff``: the first wait, doubled with every further one up to ``max``."""
 

@@ -16,10 +16,10 @@ from rowcall import values
 from rowcall.calling import Crossing, Departure, Wire, request_ended
 from rowcall.client import CallFailed
 from rowcall.handlers.replies import Offline, Response, StatusFailed, read, usage_of
-from rowcall.handlers.room import Room
-from rowcall.handlers.slots import Slots
 from rowcall.job import Job
 from rowcall.outcome import FailureClass, Reply, Usage
+from rowcall.pace.room import Room
+from rowcall.pace.slots import Slots
 from rowcall.pace.tokens import Estimate
 from rowcall.providers.endpoint import Endpoint
 

@@ -16,11 +16,11 @@ from typing import Any
 from rowcall.calling import Departure, Wire
 from rowcall.handlers.call import Call, Shared, SyncCall
 from rowcall.handlers.plain import NotPlain, plain
-from rowcall.handlers.room import Room
-from rowcall.handlers.slots import Slots
 from rowcall.handlers.watch import LoopWatch
 from rowcall.job import Job
 from rowcall.outcome import Classed, Failure, FailureClass, Outcome, Success
+from rowcall.pace.room import Room
+from rowcall.pace.slots import Slots
 from rowcall.providers.endpoint import Endpoint
 from rowcall.providers.failures import one_line
 from rowcall.threads import Threads
@@ -44,6 +44,7 @@ class HandlerCaller:
     """
 
     takes_places = True
+    together = 1
 
     def __init__(
         self,

@@ -105,7 +105,7 @@ class Gate:
         self._held: list[_Held] = []
         self._touched: set[int] = set()
         self._in_a_row = 0
-        self._in_flight = 0
+        self._in_flight: set[int] = set()
         self._sent = 0
         self._first_sent_at: float | None = None
         self._first_answered = False
@@ -163,7 +163,7 @@ class Gate:
     def depart(self, now: float) -> int:
         """A call leaves; returns its number."""
         self._sent += 1
-        self._in_flight += 1
+        self._in_flight.add(self._sent)
         if self._first_sent_at is None:
             self._first_sent_at = now
         if self._closed:
@@ -173,8 +173,11 @@ class Gate:
         return self._sent
 
     def arrive(self, number: int, now: float) -> None:
-        """A call ended, however; to be said before what it gave, and where it was dropped."""
-        self._in_flight -= 1
+        """A call ended, however; to be said before what it gave, and where it was dropped.
+
+        One request may carry several jobs, each of which says so; the first one counts.
+        """
+        self._in_flight.discard(number)
         self._first_answered = True
         if self._closed and number == self._probe:
             self._probe = None
@@ -236,7 +239,7 @@ class Gate:
         return self._judge(self._held, Verdict.EXCUSED)
 
     def _outage(self, now: float) -> Rulings:
-        if self._in_a_row < max(OUTAGE_AT, self._in_flight // OUTAGE_SHARE):
+        if self._in_a_row < max(OUTAGE_AT, len(self._in_flight) // OUTAGE_SHARE):
             return Rulings()
         held = [h for h in self._held if h.failure.cls in _OUTAGE]
         self._in_a_row = 0

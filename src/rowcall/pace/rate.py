@@ -102,3 +102,20 @@ class Onlooker(Rate):
     def places(self, now: float, horizon: float, most: int) -> int:
         """How many calls, up to ``most``, may leave within ``horizon`` seconds."""
         return self._rate.places(now, horizon, most)
+
+
+class Bundled(Onlooker):
+    """A rate as it is seen by who starts calls of which several go at one place.
+
+    Args:
+        rate: gives the places.
+        size: calls at each.
+    """
+
+    def __init__(self, rate: Rate, size: int) -> None:
+        super().__init__(rate)
+        self._size = size
+
+    def places(self, now: float, horizon: float, most: int) -> int:
+        """How many calls, up to ``most``, may leave within ``horizon`` seconds."""
+        return min(most, self._size * self._rate.places(now, horizon, most // self._size + 1))

@@ -35,7 +35,7 @@ PRESETS: Mapping[str, Preset] = {
 """What each preset fills in."""
 
 
-def make_provider(preset: str, **keys: Any) -> Provider:
+def make_provider(preset: str, **keys: Any) -> HttpProvider:
     """The provider of a preset; ``keys`` are those of ``HttpProvider``.
 
     Raises:

@@ -9,10 +9,11 @@ from typing import Any, Protocol
 import httpx
 
 from rowcall.outcome import Outcome, Reply
+from rowcall.providers.dialect import Group
 from rowcall.providers.failures import classify
 from rowcall.templates import FilePrints, Tree
 
-__all__ = ["Call", "Provider", "Request", "classify"]
+__all__ = ["Call", "GroupProvider", "Provider", "Request", "classify"]
 
 Request = httpx.Request
 """What a provider builds and the client sends."""
@@ -57,3 +58,21 @@ class Provider(Protocol):
 
     def read(self, reply: Reply) -> Outcome:
         """What a reply gives. Never raises, whatever the body holds."""
+
+
+class GroupProvider(Provider, Protocol):
+    """One whose requests may ask for many records.
+
+    Attributes:
+        group: how; None: each by itself.
+        trees_around_body: the templates of the URL and the headers.
+    """
+
+    group: Group | None
+    trees_around_body: tuple[Tree, ...]
+
+    def read_group(self, reply: Reply, group: Group, count: int) -> Outcome:
+        """What the reply to a request for several records gives, as ``read``.
+
+        The value of a success is a tuple of their outcomes, in the order of the request; its usage is theirs together.
+        """

@@ -86,6 +86,23 @@ class Dialect:
 
 
 @dataclass(frozen=True, slots=True)
+class Group:
+    """How one request asks for many records.
+
+    Attributes:
+        input: the key of the body that takes a list of texts in the place of one.
+        answers: where the reply lists the answers.
+        index: the key of an answer that says which text it is for, from 0.
+        most: texts in one request.
+    """
+
+    input: str
+    answers: str
+    index: str
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
 class Form:
     """One kind of call of an API.
 
@@ -93,11 +110,13 @@ class Form:
         extract: JMESPath to the answer.
         dialect: what the documents mean.
         needs_body: nothing can be asked without one.
+        group: how many records are asked for at once; None: each by itself.
     """
 
     extract: str | None = None
     dialect: Dialect = field(default_factory=Dialect)
     needs_body: bool = True
+    group: Group | None = None
 
 
 PLAIN = Form(needs_body=False)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from rowcall.config import Secret
 from rowcall.config.presets import PLACES
 from rowcall.errors import ConfigError, Problem
 from rowcall.outcome import Failure, Outcome, Reply, Success, Usage
+from rowcall.providers.apart import taken_apart
 from rowcall.providers.attachments import LARGEST, Attachments
 from rowcall.providers.base import Call
 from rowcall.providers.building import (
@@ -26,13 +28,16 @@ from rowcall.providers.building import (
     target_of,
     with_model,
 )
-from rowcall.providers.dialect import PLAIN, Preset
+from rowcall.providers.dialect import PLAIN, Group, Preset
 from rowcall.providers.failures import answer_failure, classify, html_failure, is_html, kept, request_id
 from rowcall.providers.reading import Unacceptable, make_reading
 from rowcall.templates import FilePrints, Tree, union
 
 _WITH_TEXT = frozenset({"truncated", "filtered", "not_json", "schema"})
 _KEPT_OF_ANSWER = 20_000
+
+_Answer = Callable[[Reply, Any], Outcome]
+"""What the document of a reply gives."""
 
 HTTP = Preset(place=PLACES["http"], forms={"": PLAIN})
 
@@ -108,10 +113,12 @@ class HttpProvider:
         self._longer = None if longer is None else _fit_limit(longer, limits)
         self._reading = make_reading(extract or form.extract, parse, schema, assertions)
         self._dialect = form.dialect
+        self.group = form.group
         self._answers = statuses(answer)
         self._secrets = secrets_in(api_key, headers, params, request_headers, body)
         self.target = target_of(base)
-        self.trees: tuple[Tree, ...] = (*self._url.trees, *self._headers.trees, *self._body.trees)
+        self.trees_around_body: tuple[Tree, ...] = (*self._url.trees, *self._headers.trees)
+        self.trees: tuple[Tree, ...] = (*self.trees_around_body, *self._body.trees)
         self.columns = union(self.trees)
 
     def __repr__(self) -> str:
@@ -129,18 +136,28 @@ class HttpProvider:
 
     def read(self, reply: Reply) -> Outcome:
         """What a reply gives. Never raises, whatever the body holds; a failure shows no secret of the request."""
-        outcome = self._outcome(reply)
-        if isinstance(outcome, Failure) and any(secret in reply.body for secret in self._secrets):
-            return self._outcome(replace(reply, body=self._blotted(reply.body)))
+        return self._read(reply, self._answer)
+
+    def read_group(self, reply: Reply, group: Group, count: int) -> Outcome:
+        """What the reply to a request for several records gives, as ``read``; see ``GroupProvider``."""
+        outcome = self._read(reply, partial(self._answers_of, group, count))
+        if isinstance(outcome, Success) and not isinstance(outcome.value, tuple):
+            return replace(outcome, value=(outcome,) * count)
         return outcome
 
-    def _outcome(self, reply: Reply) -> Outcome:
+    def _read(self, reply: Reply, answer: _Answer) -> Outcome:
+        outcome = self._outcome(reply, answer)
+        if _has_failed(outcome) and any(secret in reply.body for secret in self._secrets):
+            return self._outcome(replace(reply, body=self._blotted(reply.body)), answer)
+        return outcome
+
+    def _outcome(self, reply: Reply, answer: _Answer) -> Outcome:
         if reply.status in self._answers:
             return Success(None, reply.status, request_id(reply), reply.latency)
         if not 200 <= reply.status < 300:
             return classify(reply)
         try:
-            return self._answer(reply, self._document(reply))
+            return answer(reply, self._document(reply))
         except Unacceptable as error:
             return html_failure(reply) if error.reason == "html_reply" else _unacceptable(reply, error)
         except RecursionError:
@@ -172,6 +189,18 @@ class HttpProvider:
         number = request_id(reply) or self._dialect.request_id(document)
         return Success(answer, reply.status, number, reply.latency, usage)
 
+    def _answers_of(self, group: Group, count: int, reply: Reply, document: Any) -> Outcome:
+        """The outcome of each record, or what the whole reply failed by."""
+        usage = self._dialect.usage(document)
+        if fault := self._dialect.fault(document, reply):
+            return self._rejected(fault, document, usage)
+        try:
+            parts = taken_apart(document, group, count)
+        except Unacceptable as error:
+            return self._rejected(_unacceptable(reply, error), document, usage)
+        each = tuple(self._answer(reply, part) for part in parts)
+        return Success(each, reply.status, request_id(reply), reply.latency, usage)
+
     def _rejected(self, failure: Failure, document: Any, usage: Usage) -> Failure:
         """A failure with its tokens and, where there was an answer, the text of that in the place of the reply."""
         text = self._reading.text(document) if failure.reason in _WITH_TEXT else ""
@@ -190,6 +219,13 @@ class HttpProvider:
         for secret in self._secrets:
             body = body.replace(secret, b"***")
         return body
+
+
+def _has_failed(outcome: Outcome) -> bool:
+    """Whether it is a failure, or that of a group with one in it."""
+    if isinstance(outcome, Success):
+        return isinstance(outcome.value, tuple) and any(isinstance(each, Failure) for each in outcome.value)
+    return True
 
 
 def _required(value: Any, where: str) -> Any:

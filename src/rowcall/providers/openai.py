@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rowcall.config.presets import PLACES
-from rowcall.providers.dialect import PLAIN, Dialect, Form, Preset
+from rowcall.providers.dialect import PLAIN, Dialect, Form, Group, Preset
 
 CHAT = Form(
     extract="choices[0].message.content",
@@ -51,6 +51,7 @@ _EITHER = (CHAT.dialect, RESPONSES.dialect)
 EMBEDDINGS = Form(
     extract="data[0].embedding",
     dialect=Dialect(input=("usage.prompt_tokens",), errors=("error",)),
+    group=Group(input="input", answers="data", index="index", most=2048),
 )
 
 ANY_KIND = Dialect(

@@ -1,4 +1,4 @@
-"""Holds the requests of handlers back while the API takes no more at a time."""
+"""Holds requests back that take their places by themselves, while the API takes no more at a time."""
 
 from __future__ import annotations
 
