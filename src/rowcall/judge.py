@@ -15,6 +15,7 @@ from rowcall.outcome import Action, Decision, Failure, FailureClass, Outcome, Se
 from rowcall.pace.gate import Closed, Gate, Judged, Rulings, Verdict
 
 _HELD = Decision(Action.HOLD)
+_DONE = Decision(Action.DONE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +88,12 @@ class Judge:
     def _success(self, job: Job, number: int | None, outcome: Success) -> Ruling:
         self._forget(job)
         if number is None:
-            ruling = self._others(self.gate.success_without_request())
+            rulings = self.gate.success_without_request()
         else:
             self._streak = 0
-            ruling = self._others(self.gate.success(number))
+            rulings = self.gate.success(number)
         done = Settlement(job, Action.DONE, outcome=outcome)
-        return replace(ruling, decision=Decision(Action.DONE), settlements=(done, *ruling.settlements))
+        return Ruling(_DONE, (done, *self._sentence(rulings.judged)), stop=rulings.stop)
 
     def _failure(self, job: Job, failure: Failure, now: float, probe: bool) -> Ruling:
         standing = self._standing(job, failure, now)

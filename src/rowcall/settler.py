@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from time import monotonic
 from typing import TypeVar
 
@@ -21,7 +22,7 @@ T = TypeVar("T")
 W = TypeVar("W")
 
 GROW_FOR = 0.02
-"""Seconds that a group may wait for more, while calls are in flight."""
+"""Seconds that a small group may wait for more, while calls are in flight."""
 SPACE_FOR = 60.0
 """Seconds that answers in hand wait for space on a full disk."""
 LOOK_FOR_SPACE = 0.5
@@ -64,6 +65,7 @@ class Settler:
         self._filling: list[Settlement] = []
         self._writing: list[Settlement] = []
         self._more = asyncio.Event()
+        self._enough = asyncio.Event()
         self._written = asyncio.Event()
         self._closing = False
 
@@ -80,6 +82,8 @@ class Settler:
         """Take settlements over."""
         self._filling.extend(settlements)
         self._more.set()
+        if len(self._filling) >= self._concurrency:
+            self._enough.set()
 
     def give_on(self, answered: list[Job]) -> None:
         """Let the pending twins of jobs that are done have their answers, those that are put back till then too."""
@@ -109,7 +113,7 @@ class Settler:
             await self._more.wait()
             self._more.clear()
             if self._loaded() and len(self._filling) < self._concurrency // 2:
-                await asyncio.sleep(GROW_FOR)
+                await self._grow()
             await self._write()
 
     def hurry(self) -> None:
@@ -120,6 +124,13 @@ class Settler:
         """Let ``run`` end once everything is written."""
         self._closing = True
         self._more.set()
+
+    async def _grow(self) -> None:
+        """Let a small group grow, until it holds one for every slot: all slots may wait for it by then."""
+        self._enough.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(GROW_FOR):
+                await self._enough.wait()
 
     async def _write(self) -> None:
         self._writing, self._filling = self._filling, []

@@ -7,8 +7,10 @@ import json
 from project import Project
 
 from rowcall.config import load
+from rowcall.engine import Timing
 from rowcall.events import InputRead
-from rowcall.pipeline import Options, Pipeline, Timing
+from rowcall.pipeline import Pipeline
+from rowcall.running import Options
 
 CONFIG = """
 name = "t"

@@ -128,7 +128,8 @@ def test_what_is_not_attached(folder, image, message):
     assert "request.body.x[0]" in refused.value.message
 
 
-NASTY = st.text(st.sampled_from("ac.*?[]/~\0\ud800- ") | st.characters(), max_size=20) | st.just("x" * 5000)
+# No input gives a lone surrogate: sources refuse it.
+NASTY = st.text(st.sampled_from("ac.*?[]/~\0- ") | st.characters(codec="utf-8"), max_size=20) | st.just("x" * 5000)
 
 
 @given(image=NASTY | NASTY.map("images/{}".format) | st.integers(-9, 9) | st.none() | st.lists(NASTY))

@@ -15,6 +15,7 @@ from rig import NAME, NXDOMAIN, SERVFAIL, NameServer, Rig
 
 from rowcall.mock import MockAPI
 
+pytestmark = pytest.mark.xdist_group("name server")  # it has one address
 TIMEOUT = 1.0
 CONCURRENCY = 10
 FOR_LONG = ("refused", "503", "html", "blackhole", "reset", "name server down")

@@ -13,7 +13,7 @@ from rowcall.events import Followed
 
 
 async def until(holds):
-    async with asyncio.timeout(4):
+    async with asyncio.timeout(10):
         while not holds():  # noqa: ASYNC110  nothing tells of it
             await asyncio.sleep(0.02)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import count
 from typing import Any
 
 from rowcall.errors import DuplicateKey, InputError
@@ -18,14 +18,15 @@ from rowcall.store.sqlite.clock import stamp
 CHUNK = 1000
 """Entries of one transaction."""
 
-# Keys of this pass, by 128 bits of their hash, on disk: an input may hold more than memory does.
+# What this pass brought so far, on disk: an input may hold more than memory does. By the number of its job, so that it
+# is written and looked up in the order of the input.
 SEEN = """
-    CREATE TEMP TABLE seen (key INTEGER PRIMARY KEY, rest INTEGER, content INTEGER, place TEXT);
+    CREATE TEMP TABLE seen (job INTEGER PRIMARY KEY, content INTEGER, place TEXT);
     CREATE TEMP TABLE seen_of (kind TEXT, pass INTEGER);
 """
 _SEEN_OF = "SELECT kind, pass FROM seen_of"
-_SEE = "INSERT OR IGNORE INTO seen VALUES (?, ?, ?, ?)"
-_SEEN = "SELECT rest, content, place FROM seen WHERE key = ?"
+_SEE = "INSERT INTO seen VALUES (?, ?, ?)"
+_SEEN = "SELECT job, content, place FROM seen WHERE job IN (SELECT value FROM json_each(?))"
 
 _FOUND = """
     SELECT id, rowid, status, request, input_hash, pass, status <> 'done' AND rowid NOT IN (SELECT job FROM payloads)
@@ -68,13 +69,17 @@ _RESTORE = """
     WHERE rowid = :row
 """
 
-_UNCHANGED = {
+_UNCHANGED: dict[str, str] = {
     Status.PENDING: "waiting",
     Status.RUNNING: "waiting",
     Status.DONE: "done",
     Status.FAILED: "failed",
     Status.CANCELLED: "cancelled",
 }
+
+
+_Numbered = tuple[int, Entry]
+"""An entry with the number of its job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,33 +128,43 @@ def enqueue(
     connection: sqlite3.Connection, now: float, reading: Reading, entries: Sequence[Entry]
 ) -> tuple[Enqueued, DuplicateKey | None]:
     """Bring a chunk in, up to its first duplicate with other content, which is returned to be raised."""
-    firsts, duplicate = _firsts(connection, reading, entries)
-    plan = _planned(connection, now, reading, firsts)
+    keys = json.dumps([entry.key for entry in entries])
+    found = {key: rest for key, *rest in connection.execute(_FOUND, (reading.kind, keys))}
+    firsts, duplicate = _firsts(connection, reading, entries, {key: row for key, (row, *_) in found.items()})
+    plan = _planned(connection, now, reading, firsts, found)
     for statement, parameters in plan.writes.items():
         connection.executemany(statement, parameters)
     return Enqueued(**plan.counts, repeated=len(entries) - len(firsts)), duplicate
 
 
 def _firsts(
-    connection: sqlite3.Connection, reading: Reading, entries: Sequence[Entry]
-) -> tuple[list[Entry], DuplicateKey | None]:
-    """The entries whose key this pass has not had before, up to one that clashes."""
+    connection: sqlite3.Connection, reading: Reading, entries: Sequence[Entry], rows: dict[str, int]
+) -> tuple[list[_Numbered], DuplicateKey | None]:
+    """The entries whose key this pass has not had before, up to one that clashes; ``rows`` are those of known keys."""
     _forget_other_passes(connection, reading)
-    firsts = []
+    seen = {row[0]: row for row in connection.execute(_SEEN, (json.dumps(list(rows.values())),))}
+    (last,) = connection.execute(_LAST_ROW).fetchone()
+    unused = count(last + 1)
+    firsts, duplicate = [], None
     for entry in entries:
-        key, rest, content = _digest(reading, entry)
-        if connection.execute(_SEE, (key, rest, content, entry.where)).rowcount:
-            firsts.append(entry)
-            continue
-        seen_rest, seen_content, place = connection.execute(_SEEN, (key,)).fetchone()
-        if (seen_rest, seen_content) == (rest, content):
-            continue
-        return firsts, DuplicateKey(
-            entry.where,
-            f"the key {entry.key!r} came before with other content, at {place}",
-            remedy="Make the keys unique, or take one of the two records out.",
-        )
-    return firsts, None
+        row = rows[entry.key] if entry.key in rows else rows.setdefault(entry.key, next(unused))
+        this = (row, _digest(entry), entry.where)
+        before = seen.setdefault(row, this)
+        if before is this:
+            firsts.append((row, entry))
+        elif before[1] != this[1]:
+            duplicate = _clash(entry, before[2])
+            break
+    connection.executemany(_SEE, [seen[row] for row, _ in firsts])
+    return firsts, duplicate
+
+
+def _clash(entry: Entry, place: str) -> DuplicateKey:
+    return DuplicateKey(
+        entry.where,
+        f"the key {entry.key!r} came before with other content, at {place}",
+        remedy="Make the keys unique, or take one of the two records out.",
+    )
 
 
 def _forget_other_passes(connection: sqlite3.Connection, reading: Reading) -> None:
@@ -160,30 +175,29 @@ def _forget_other_passes(connection: sqlite3.Connection, reading: Reading) -> No
         connection.execute("INSERT INTO seen_of VALUES (?, ?)", current)
 
 
-def _digest(reading: Reading, entry: Entry) -> tuple[int, int, int]:
-    key = blake2b(entry.key.encode(), digest_size=16).digest()
-    content = blake2b(entry.payload.encode(), digest_size=8).digest()
-    first, rest, last = struct.unpack("<qqq", key + content)
-    return first, rest, last
+def _digest(entry: Entry) -> int:
+    return int.from_bytes(blake2b(entry.payload.encode(), digest_size=8).digest(), signed=True)
 
 
-def _planned(connection: sqlite3.Connection, now: float, reading: Reading, entries: Sequence[Entry]) -> _Plan:
+def _planned(
+    connection: sqlite3.Connection,
+    now: float,
+    reading: Reading,
+    entries: Sequence[_Numbered],
+    found: Mapping[str, Sequence[Any]],
+) -> _Plan:
     """Compare the entries with what is there."""
     shared = {"kind": reading.kind, "pass": reading.pass_, "request": reading.request, "batch": reading.batch}
     plan = _Plan(shared | {"at": stamp(now)})
-    keys = json.dumps([entry.key for entry in entries])
-    found = {key: rest for key, *rest in connection.execute(_FOUND, (reading.kind, keys))}
     counting = {number for (number,) in connection.execute(_COUNTING, shared)} | {reading.request}
-    (row,) = connection.execute(_LAST_ROW).fetchone()
-    for entry in entries:
+    for row, entry in entries:
         old = found.get(entry.key)
         if old is None:
-            row += 1
             _plan_new(plan, row, entry)
         elif old[2] in counting and old[3] == entry.input_hash:
             _plan_unchanged(plan, entry, *old)
         else:
-            _plan_changed(connection, plan, entry, old[0], old[1])
+            _plan_changed(connection, plan, entry, row, old[1])
     return plan
 
 
@@ -196,7 +210,7 @@ def _plan_new(plan: _Plan, row: int, entry: Entry) -> None:
 def _plan_unchanged(
     plan: _Plan, entry: Entry, row: int, status: str, request: int, input_hash: str, pass_: int | None, bare: int
 ) -> None:
-    plan.count(_UNCHANGED[Status(status)])
+    plan.count(_UNCHANGED[status])
     stale = pass_ != plan.shared["pass"] or (status == Status.PENDING and request != plan.shared["request"])
     if status != Status.DONE and stale:
         plan.write(_TOUCH, row, entry)
