@@ -50,6 +50,8 @@ path = "/embeddings"
 [request.body]
 model = "e5-query"
 input = "{{ row.text }}"
+[group]
+size = 50
 """
 
 
@@ -108,7 +110,7 @@ async def test_a_hundred_reviews(batch, chat_url):
 
 
 async def test_five_hundred_embeddings(batch, e5):
-    """Every row has the vector that the model itself gives for it, of length 1."""
+    """Fifty in a call, every row has the vector that the model itself gives for it, of length 1."""
     started = time.monotonic()
     (url, model), texts = e5, reviews(500)
     report = await batch.run(texts, preset="openai", base_url=url, request=EMBEDDINGS)
