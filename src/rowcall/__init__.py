@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rowcall.library import BatchJob, Result, read
     from rowcall.library import map_rows as map  # noqa: A004  always said with its module: rowcall.map
     from rowcall.library import open_job as open  # noqa: A004  rowcall.open
-    from rowcall.pipeline import Report
+    from rowcall.running import Report
 
 __version__ = "0.1.0"
 
@@ -57,7 +57,7 @@ _HOMES = {
     "rowcall.handlers": ("Call", "Fail", "RetryLater", "StopRun", "SyncCall"),
     "rowcall.job": ("Status",),
     "rowcall.library": ("BatchJob", "Result", "read"),
-    "rowcall.pipeline": ("Report",),
+    "rowcall.running": ("Report",),
 }
 _FOUND = {name: (home, name) for home, names in _HOMES.items() for name in names} | {
     "map": ("rowcall.library", "map_rows"),

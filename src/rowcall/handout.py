@@ -21,9 +21,10 @@ from rowcall.exports import destination
 from rowcall.job import Status
 from rowcall.ondisk import Places
 from rowcall.parts import provider_of
-from rowcall.pipeline import Options, Pipeline
+from rowcall.pipeline import Pipeline
 from rowcall.providers.base import Call, Provider
 from rowcall.results import Join, Joined
+from rowcall.running import Options
 
 BatchFormat = Literal["openai-batch", "anthropic-batch"]
 

@@ -1,91 +1,34 @@
-"""Puts the parts together: input, store, API, output. The only room that knows all concrete classes, with parts.py."""
+"""Puts the parts together: input, store, API, output. With engine.py and parts.py it knows all concrete classes."""
 
 from __future__ import annotations
 
 import asyncio
-import math
-from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
-from typing import Literal, Protocol
+from typing import Protocol
 
-from rowcall.backoff import RetryPolicy
-from rowcall.calling import Caller, Wire
-from rowcall.client import Client, raise_descriptor_limit
+from rowcall.client import raise_descriptor_limit
 from rowcall.config import Config
-from rowcall.config.live import LiveSettings
-from rowcall.config.units import TokenLimits
-from rowcall.ending import Ending, Patience
-from rowcall.errors import Full, InputError, RequestChanged, RowcallError, SchemaMismatch, Unavailable
-from rowcall.events import Event, Exporting, Followed, GateClosed, InputRead, Joined, Listener, StoreWaits
-from rowcall.executor import Executor
+from rowcall.ending import Ending
+from rowcall.engine import Begun, Engine, Timing
+from rowcall.errors import RequestChanged, RowcallError, SchemaMismatch, Unavailable
+from rowcall.events import Event, Exporting, Joined, Listener, StoreWaits
 from rowcall.exports import FormatName
 from rowcall.job import Status
-from rowcall.judge import Judge
 from rowcall.network import make_client
-from rowcall.outcome import Action
-from rowcall.pace.adaptive import Adaptive, Narrowed
-from rowcall.pace.budget import Budget
-from rowcall.pace.gate import ALONE_FOR, PROBE_WAITS, Closed, Gate
-from rowcall.pace.outlook import Foreseen, Outlook
-from rowcall.pace.rate import Bundled, Onlooker, Rate
+from rowcall.pace.gate import Closed
 from rowcall.parts import Parts, assemble, check_output, check_output_columns, make_mock, open_reader, open_store
-from rowcall.price import nano
 from rowcall.producer import Destination, Producer
-from rowcall.reserving import Reserving, buckets_of
-from rowcall.settler import Settler
-from rowcall.sources.base import Source
-from rowcall.sources.sampled import Sampled
-from rowcall.steering import Helm, Steering
-from rowcall.store.base import Counts, Enqueued, ErrorGroup, Reader, RequestStanding, Run, Selection, Store
+from rowcall.running import Options, Report
+from rowcall.store.base import Enqueued, Reader, RequestStanding, Selection, Store
 from rowcall.tally import Tally
-from rowcall.twins import Twins
-from rowcall.vitals import HeldUp, Vitals
-from rowcall.worker import Assignment, Worker
+from rowcall.vitals import HeldUp
 from rowcall.writing import write_output
 
 CONNECTIONS = 10_000
 """Connections that the wire allows: the worker keeps calls in flight to the concurrency, which may be set live."""
-IfChanged = Literal["keep", "redo", "stop"]
-"""What to do about records that were done with another request: keep their answers, call them again, or stop."""
-Ask = Callable[[RequestStanding], IfChanged]
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What one run is asked for.
-
-    Attributes:
-        limit: most records worked on; None: all.
-        batch: label of the records that come in; None: the number of the pass.
-        if_changed: what to do when the request has changed; None: ``ask``, or stop where there is nobody to ask.
-        ask: decides when the request has changed.
-        retry_failed: failed records are set back to pending first.
-        output: the export goes there instead of to the config's path.
-        left_behind: pending records that are no longer in the input are worked on too.
-        sample: only so many records of the input, the same ones each time; None: all.
-        now: a rest that an earlier run was asked for is not kept.
-    """
-
-    limit: int | None = None
-    batch: str | None = None
-    if_changed: IfChanged | None = None
-    ask: Ask | None = None
-    retry_failed: bool = False
-    output: Path | None = None
-    left_behind: bool = False
-    sample: int | None = None
-    now: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Timing:
-    """The engine's own waits, in seconds: before probes 1, 2, 4, 5; the first call alone for 5."""
-
-    probe_waits: tuple[float, ...] = PROBE_WAITS
-    alone_for: float = ALONE_FOR
 
 
 class Assembling(Protocol):
@@ -95,106 +38,12 @@ class Assembling(Protocol):
         """The parts; ``base_url`` goes before the config's."""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Report:
-    """What a run did and how things stand after it.
-
-    Attributes:
-        ending: why it ended.
-        enqueued: what the input brought.
-        counts: the whole kind, afterwards.
-        strays: records of earlier inputs that are no longer in this one, and not done.
-        output: the file that was written, with its rows.
-        elapsed: seconds.
-        errors: failed records of the kind by reason, most first.
-    """
-
-    kind: str
-    ending: Ending
-    enqueued: Enqueued
-    tally: Tally
-    counts: Counts
-    strays: int
-    joined: bool
-    output: Path | None
-    rows: int
-    elapsed: float
-    errors: Sequence[ErrorGroup] = ()
-
-    @property
-    def done(self) -> int:
-        """Records of the kind that are done."""
-        return self.counts.of(Status.DONE)
-
-    @property
-    def failed(self) -> int:
-        """Records of the kind that are failed."""
-        return self.counts.of(Status.FAILED)
-
-    @property
-    def left(self) -> int:
-        """Records of the kind that are neither done nor failed, those of earlier inputs too."""
-        return self.counts.of(Status.PENDING) + self.counts.of(Status.RUNNING)
-
-    @property
-    def total(self) -> int:
-        """All records of the kind."""
-        return self.counts.total
-
-    def __repr__(self) -> str:
-        said = f"{self.total:,} records: {self.done:,} done, {self.failed:,} failed"
-        left = self.counts.of(Status.PENDING) + self.counts.of(Status.RUNNING)
-        return f"<Report {self.kind}: {self.ending.reason}; {said}, {left:,} left; {self.elapsed:.1f} s>"
-
-
 @dataclass(frozen=True, slots=True)
 class _Agreement:
     """What was agreed about answers made with another request, before a row is read."""
 
     keep: bool = False
     known: bool = False  # the request has answers already
-
-
-@dataclass(frozen=True, slots=True)
-class _Begun:
-    """A run that the store knows of."""
-
-    store: Store
-    parts: Parts
-    client: Client
-    session: int
-    run: Run
-    request: int
-    known: bool
-    batch: str
-    limit: int | None
-    left_behind: bool
-    spent: int
-    sample: int | None
-
-    @property
-    def source(self) -> Source:
-        """What is read in this run; the export reads all of the input."""
-        source = self.parts.source
-        return Sampled(source, self.parts.keying.key.of, self.sample) if self.sample else source
-
-
-@dataclass(frozen=True, slots=True)
-class _Live:
-    """What a run in progress shows."""
-
-    worker: Worker
-    producer: Producer
-    gate: Gate
-    rate: Rate
-    adaptive: Adaptive
-    caller: Caller
-    settler: Settler
-    outlook: Outlook
-    reserving: Reserving
-    steering: Steering
-    vitals: Vitals
-    budget: Budget
 
 
 class Pipeline:
@@ -221,24 +70,21 @@ class Pipeline:
         self._timing = timing
         self._assembling = assembling
         self._concurrency = raise_descriptor_limit(config.pace.concurrency)
-        self._live: _Live | None = None
-        self._followed = ""
+        self._engine: Engine | None = None
         self._worked_off = False
-        self._budget: Budget | None = None
         self._stopped: Ending | None = None
-        self._input_error: InputError | None = None
 
     # What people see while it runs
 
     @property
     def enqueued(self) -> Enqueued:
         """What became of the input so far."""
-        return self._live.producer.enqueued if self._live else Enqueued()
+        return self._engine.producer.enqueued if self._engine else Enqueued()
 
     @property
     def reading(self) -> bool:
         """The input has not been read to its end."""
-        return not (self._live and self._live.producer.over)
+        return not (self._engine and self._engine.producer.over)
 
     @property
     def progress(self) -> tuple[int, int, int]:
@@ -250,82 +96,82 @@ class Pipeline:
     @property
     def concurrency(self) -> int:
         """Most calls in flight: as configured or set, or what the limit of open files allows."""
-        return self._live.worker.concurrency if self._live else self._concurrency
+        return self._engine.worker.concurrency if self._engine else self._concurrency
 
     @property
     def slots(self) -> int:
         """Calls that may be in flight now: at most ``concurrency``, fewer where the API takes no more."""
-        return self._live.worker.slots if self._live else self._concurrency
+        return self._engine.worker.slots if self._engine else self._concurrency
 
     @property
     def in_flight(self) -> int:
         """Calls under way."""
-        return self._live.worker.in_flight if self._live else 0
+        return self._engine.worker.in_flight if self._engine else 0
 
     @property
     def outage(self) -> Closed | None:
         """The outage, while the API cannot be reached."""
-        return self._live.gate.closed if self._live else None
+        return self._engine.gate.closed if self._engine else None
 
     @property
     def working(self) -> bool:
         """Calls may be under way, so that a stop has something to wait for."""
-        return self._live is not None and not self._worked_off
+        return self._engine is not None and not self._worked_off
 
     @property
     def resting_for(self) -> float:
         """Seconds for which no call leaves, as the API asked."""
-        return max(0.0, self._live.rate.resting_until - monotonic()) if self._live else 0.0
+        return max(0.0, self._engine.rate.resting_until - monotonic()) if self._engine else 0.0
 
     @property
     def held_up(self) -> HeldUp | None:
         """What keeps calls from leaving."""
-        return self._live.vitals.held_up if self._live else None
+        return self._engine.vitals.held_up if self._engine else None
 
     @property
     def paused(self) -> bool:
         """A person wants no call to leave."""
-        return self._live is not None and self._live.outlook.paused
+        return self._engine is not None and self._engine.outlook.paused
 
     @property
     def first_alone(self) -> bool:
         """The first call of the run is out, and the others wait for what it gives."""
-        gate = self._live.gate if self._live else None
+        gate = self._engine.gate if self._engine else None
         return bool(gate and gate.sent and gate.closed is None and gate.room(monotonic()) == 0)
 
     @property
     def api_wait(self) -> float:
         """Seconds until the API's limits, told by it or learned, let the next call leave."""
         now = monotonic()
-        return max(0.0, self._live.adaptive.next_at(now) - now) if self._live else 0.0
+        return max(0.0, self._engine.adaptive.next_at(now) - now) if self._engine else 0.0
 
     @property
     def spent_for(self) -> float:
         """Seconds for which nothing is left of a limit that the API told of."""
         now = monotonic()
-        return max(0.0, (self._live.adaptive.spent_until(now) or now) - now) if self._live else 0.0
+        return max(0.0, (self._engine.adaptive.spent_until(now) or now) - now) if self._engine else 0.0
 
     @property
     def rate_wait(self) -> float:
         """Seconds until the limits let the next call leave."""
         now = monotonic()
-        return max(0.0, self._live.outlook.next_at(now) - now) if self._live else 0.0
+        return max(0.0, self._engine.outlook.next_at(now) - now) if self._engine else 0.0
 
     @property
     def limits(self) -> str:
         """The limits in force, as people write them."""
-        return ", ".join(map(str, self._live.reserving.buckets)) if self._live else ""
+        return ", ".join(map(str, self._engine.reserving.buckets)) if self._engine else ""
 
     def stop(self, reason: str, message: str = "") -> None:
         """Take no more jobs; calls in flight are waited for up to ``[stop] grace``."""
         self._stopped = self._stopped or Ending(reason, message)
-        if self._live:
-            self._live.worker.stop(self._stopped)
+        if self._engine:
+            self._engine.worker.stop(self._stopped)
 
     def drop(self) -> None:
         """Drop the calls in flight; their records go back uncharged."""
-        if self._live:
-            self._live.worker.drop()
+        if self._engine:
+            self._engine.worker.drop()
 
     # A run, from its start to its report
 
@@ -348,12 +194,13 @@ class Pipeline:
                 check_output_columns(self.config, parts.source.columns())
             agreement = await self._agree(parts, options)
             begun = await self._begin(stack, parts, agreement, options)
+            engine = self._engine = self._wired(begun)
             try:
-                ending = await self._work(begun)
+                ending = await engine.work()
             except RowcallError as error:
                 await begun.store.end_run(begun.run, "error", {"message": error.message})
                 raise
-            await begun.store.end_run(begun.run, ending.reason, self._totals())
+            await begun.store.end_run(begun.run, ending.reason, engine.totals())
             self._worked_off = True
             return await self._report(begun, ending, output, monotonic() - started)
 
@@ -412,7 +259,7 @@ class Pipeline:
         async with reader:
             return await reader.request_standing(self.config.name, parts.request_hash)
 
-    async def _begin(self, stack: AsyncExitStack, parts: Parts, agreement: _Agreement, options: Options) -> _Begun:
+    async def _begin(self, stack: AsyncExitStack, parts: Parts, agreement: _Agreement, options: Options) -> Begun:
         """Open the store and make this run known in it; what begins here ends with ``stack``."""
         name = self.config.name
         store = await stack.enter_async_context(await open_store(self.config, self._wait))
@@ -431,7 +278,7 @@ class Pipeline:
         left_behind = options.left_behind
         if options.now:
             await store.end_rest(parts.target)
-        return _Begun(
+        return Begun(
             store,
             parts,
             client,
@@ -446,150 +293,20 @@ class Pipeline:
             options.sample,
         )
 
-    async def _work(self, begun: _Begun) -> Ending:
-        """Read the input and work it off, at once; returns when both are over."""
-        live = self._live = self._wire_up(begun)
-        if self._stopped:
-            live.worker.stop(self._stopped)
-        try:
-            await live.steering.look()
-            async with asyncio.TaskGroup() as group:
-                producing = group.create_task(self._produce(live))
-                beside = [group.create_task(live.steering.run()), group.create_task(live.reserving.run())]
-                ending = await live.worker.run()
-                for task in beside:
-                    task.cancel()
-                if ending.reason not in ("done", "limit"):
-                    producing.cancel()
-        except BaseExceptionGroup as errors:
-            raise _first(errors) from None
-        finally:
-            live.caller.close()
-        if self._input_error:
-            raise self._input_error
-        return ending
-
-    async def _produce(self, live: _Live) -> None:
-        try:
-            await live.producer.run()
-        except InputError as error:
-            self._input_error = error
-            live.worker.stop(Ending("input", error.message))
-        except Full as full:
-            live.worker.stop_full(full)
-        else:
-            self._emit(InputRead(total=self.enqueued.total, **asdict(self.enqueued)))
-
-    def _wire_up(self, begun: _Begun) -> _Live:
-        config, store, run = self.config, begun.store, begun.run
-        gate = Gate(probe_waits=self._timing.probe_waits, alone_for=self._timing.alone_for)
-        backoff = config.retry.backoff
-        policy = RetryPolicy(config.retry.attempts, backoff.first, backoff.max, config.response.budgets)
-        judge = Judge(gate, policy, request_known=begun.known)
-        adaptive = Adaptive(self._concurrency, learns=config.pace.adaptive)
-        rate, outlook, parts = Narrowed(adaptive), Outlook(), begun.parts
-        settler = Settler(
-            store,
+    def _wired(self, begun: Begun) -> Engine:
+        engine = Engine(
+            self.config,
+            begun,
+            self.tally,
+            emit=self._emit,
             concurrency=self._concurrency,
-            emit=self._emit,
-            loaded=lambda: worker.in_flight > 0,
-            full=lambda full: worker.stop_full(full),
-            share=config.input.dedupe and begun.limit is None,
-            written=lambda group: worker.written(group),
+            timing=self._timing,
         )
-        reserving = Reserving(
-            store,
-            parts.target,
-            outlook,
-            emit=self._emit,
-            rested=lambda seconds: steering.rest(seconds),
-            full=lambda full: worker.stop_full(full),
-        )
-        foreseen = Foreseen(rate, outlook)
-        wire = Wire(
-            begun.client,
-            foreseen,
-            self._concurrency,
-            parts.call_key,
-            self._emit,
-            parts.prices,
-            places=reserving,
-            adaptive=adaptive,
-        )
-        caller = parts.make_caller(wire)
-        most = config.stop.max_cost
-        budget = Budget(None if most is None else nano(most), begun.spent, caller.guess)
-        self._budget = budget
-        executor = Executor(caller, judge, settler, emit=self._emit)
-        worker = Worker(
-            store,
-            executor,
-            judge,
-            _seen_by_worker(rate, outlook, caller),
-            settler,
-            self._assignment(begun),
-            emit=self._emit,
-            input_over=lambda: producer.over,
-            budget=budget,
-            twins=Twins() if config.input.dedupe else None,
-            most=None if caller.takes_places else lambda: adaptive.slots,
-        )
-        vitals = Vitals(self.tally, worker, gate, rate, outlook)
-        helm = Helm(rate, worker.rest, self._follow, lambda: self._totals() | {"live": vitals.read()})
-        steering = Steering(store, run, config.name, parts.target, helm)
-        to = Destination(config.name, run.pass_, begun.request, begun.batch)
-        producer = Producer(store, begun.source, parts.keying, to, notice=worker.notice, left_behind=begun.left_behind)
-        live = _Live(
-            worker, producer, gate, rate, adaptive, caller, settler, outlook, reserving, steering, vitals, budget
-        )
-        self._resize(live, self._concurrency)
-        return live
+        if self._stopped:
+            engine.worker.stop(self._stopped)
+        return engine
 
-    def _follow(self, settings: LiveSettings) -> None:
-        """Let the config hold, and over it what a person set."""
-        live = self._live
-        assert live is not None
-        self._limit(live, settings)
-        if settings.pause != live.outlook.paused:
-            live.outlook.paused = settings.pause
-            live.reserving.withdraw()
-            live.worker.hold()
-        if str(settings) != self._followed:
-            self._followed = str(settings)
-            self._emit(Followed(self._followed))
-
-    def _limit(self, live: _Live, settings: LiveSettings) -> None:
-        pace, most = self.config.pace, self.config.stop.max_cost
-        requests = pace.requests if settings.requests is None else settings.requests
-        tokens = pace.tokens if settings.tokens is None else settings.tokens
-        most = most if settings.max_cost is None else settings.max_cost
-        self._resize(live, raise_descriptor_limit(settings.concurrency or pace.concurrency))
-        live.reserving.limit(buckets_of(requests or (), tokens or TokenLimits()))
-        live.budget.limit = None if most is None or math.isinf(most) else nano(most)
-
-    def _resize(self, live: _Live, concurrency: int) -> None:
-        together = live.caller.together
-        calls = concurrency if together == 1 else (concurrency + 1) * together  # one group gathers
-        live.caller.resize(concurrency)
-        live.adaptive.resize(concurrency)
-        live.worker.resize(calls)
-        live.settler.resize(min(calls, 2 * max(concurrency, together)))
-
-    def _assignment(self, begun: _Begun) -> Assignment:
-        stop = self.config.stop
-        return Assignment(
-            begun.session,
-            self.config.name,
-            begun.run.pass_,
-            self._concurrency,
-            limit=begun.limit,
-            grace=stop.grace,
-            patience=Patience(stop.first_success, stop.offline_for, stop.max_failures),
-            beat=min(self.config.store.lease / 12, 5.0),
-            max_wait=self.config.retry.max_wait,
-        )
-
-    async def _report(self, begun: _Begun, ending: Ending, output: Path | None, elapsed: float) -> Report:
+    async def _report(self, begun: Begun, ending: Ending, output: Path | None, elapsed: float) -> Report:
         name, store = self.config.name, begun.store
         return Report(
             kind=name,
@@ -611,35 +328,15 @@ class Pipeline:
         self._emit(Exporting(str(path)))
         return await write_output(self.config, parts, reader, path, format_=format_, only=only)
 
-    def _totals(self) -> dict[str, object]:
-        tally = self.tally
-        return {
-            "calls": tally.calls,
-            "done": tally.done,
-            "failed": tally.failed,
-            "by_status": dict(tally.by_status),
-            "tokens": asdict(tally.usage),
-            "latency_s": {f"p{p}": tally.latencies.percentile(p / 100) for p in (50, 95, 99)},
-            "retried": tally.settled[Action.RETRY],
-        }
-
     def _wait(self, message: str) -> None:
         self._emit(StoreWaits(message))
 
     def _emit(self, event: Event) -> None:
         self.tally(event)
-        if isinstance(event, GateClosed) and self._live:
-            self._live.adaptive.outage()
-        if self._budget:
-            self._budget(event)
+        if self._engine:
+            self._engine.hear(event)
         if self._listener:
             self._listener(event)
-
-
-def _seen_by_worker(rate: Rate, outlook: Outlook, caller: Caller) -> Rate:
-    """How soon calls may start: those that wait for places of their own take none, and several may go at one."""
-    seen = Foreseen(Onlooker(rate) if caller.takes_places else rate, outlook)
-    return seen if caller.together == 1 else Bundled(seen, caller.together)
 
 
 def _changed(name: str, standing: RequestStanding) -> RequestChanged:
@@ -648,11 +345,3 @@ def _changed(name: str, standing: RequestStanding) -> RequestChanged:
         done=standing.done_under_others,
         remedy="--if-changed keep   their answers stand\n  --if-changed redo   they are called again",
     )
-
-
-def _first(errors: BaseExceptionGroup) -> BaseException:
-    """The first error of a group, which is the one that ended the others."""
-    error: BaseException = errors
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error

@@ -9,7 +9,8 @@ import pytest
 
 from rowcall.config import load
 from rowcall.errors import InputError
-from rowcall.pipeline import Options, Pipeline
+from rowcall.pipeline import Pipeline
+from rowcall.running import Options
 from rowcall.sources.storefile import StoreSource
 
 FIRST = """

@@ -17,7 +17,8 @@ from rowcall.events import CallEnded, Event, Joined, LateOutcome, LoopBlocked, S
 from rowcall.job import Record
 from rowcall.mock import MockAPI
 from rowcall.outcome import Action, Decision, Failure, FailureClass
-from rowcall.pipeline import Options, Pipeline
+from rowcall.pipeline import Pipeline
+from rowcall.running import Options
 from rowcall.sources.sampled import Sampled
 
 VALID = fastjsonschema.compile(schema())

@@ -7,7 +7,9 @@ import json
 from project import Project
 
 from rowcall.config import load
-from rowcall.pipeline import Options, Pipeline, Timing
+from rowcall.engine import Timing
+from rowcall.pipeline import Pipeline
+from rowcall.running import Options
 
 CONFIG = """
 name = "t"

@@ -8,7 +8,7 @@ import pytest
 from groupkit import holding, texts_of
 
 from rowcall.mock.embedding import embedding
-from rowcall.pipeline import Options
+from rowcall.running import Options
 
 
 async def test_five_hundred_rows(project, api):

@@ -8,7 +8,7 @@ from rowcall.cli.rehearsal import rehearse
 from rowcall.cli.talk import start_text
 from rowcall.config import load
 from rowcall.errors import Exit
-from rowcall.pipeline import Options
+from rowcall.running import Options
 
 
 async def test_a_rehearsal(project, api, capsys):

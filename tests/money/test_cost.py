@@ -15,8 +15,8 @@ from rowcall.cli.examine import examine
 from rowcall.cli.run import exit_code
 from rowcall.config import load
 from rowcall.errors import ConfigError
-from rowcall.pipeline import Options
 from rowcall.price import nano
+from rowcall.running import Options
 from rowcall.store.sqlite import SQLiteReader
 from rowcall.summary import summarise
 

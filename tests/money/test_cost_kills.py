@@ -7,7 +7,7 @@ import asyncio
 from project import some_rows
 from till import cost
 
-from rowcall.pipeline import Options
+from rowcall.running import Options
 
 CONCURRENCY = 8
 

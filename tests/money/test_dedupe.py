@@ -11,7 +11,8 @@ from till import MoneyProject, completion, cost
 import rowcall
 from rowcall.config import load
 from rowcall.mock.questions import error
-from rowcall.pipeline import Options, Pipeline
+from rowcall.pipeline import Pipeline
+from rowcall.running import Options
 
 
 def texts(count, distinct, *, shuffled=True):

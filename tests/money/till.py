@@ -15,8 +15,10 @@ from project import Project
 
 from rowcall.cli.talk import Following, finish_text
 from rowcall.config import load
+from rowcall.engine import Timing
 from rowcall.mock import MockAPI
-from rowcall.pipeline import Options, Pipeline, Timing
+from rowcall.pipeline import Pipeline
+from rowcall.running import Options
 
 PRICES = "[price]\ninput = 1.5\noutput = 6\ncached = 0.15\n"
 NUMBER = re.compile(r"\d+")

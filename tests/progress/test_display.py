@@ -18,13 +18,14 @@ from rowcall.events import CallBegan, CallDropped, CallEnded, GateClosed, GateOp
 from rowcall.mock import MockAPI
 from rowcall.outcome import Action, Decision, Failure, FailureClass, Success, Usage
 from rowcall.pace.gate import Closed
-from rowcall.pipeline import Options, Pipeline
+from rowcall.pipeline import Pipeline
 from rowcall.progress import Progress
 from rowcall.progress.block import block
 from rowcall.progress.following import Following, Speed
 from rowcall.progress.screen import Screen
 from rowcall.progress.text import clean, counted, rate_text, short_number, short_time
 from rowcall.progress.view import View, plain_line, view_of
+from rowcall.running import Options
 from rowcall.store.base import Enqueued
 from rowcall.tally import Tally
 from rowcall.vitals import HeldUp

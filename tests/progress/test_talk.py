@@ -15,8 +15,8 @@ from rowcall.ending import Ending
 from rowcall.events import InputRead
 from rowcall.job import Status
 from rowcall.outcome import Action, Usage
-from rowcall.pipeline import Report
 from rowcall.providers.failures import REASONS
+from rowcall.running import Report
 from rowcall.store.base import Counts, Enqueued, ErrorGroup
 from rowcall.tally import Tally
 

@@ -14,9 +14,10 @@ sys.path.append(str(Path(__file__).parents[1] / "cli"))
 from quickproject import QuickProject
 
 from rowcall.config import load
+from rowcall.engine import Timing
 from rowcall.mock import MockAPI
 from rowcall.parts import open_store
-from rowcall.pipeline import Pipeline, Timing
+from rowcall.pipeline import Pipeline
 
 
 class Steered(QuickProject):

@@ -11,7 +11,8 @@ from project import some_rows
 from rowcall.cli.rehearsal import rehearse
 from rowcall.config import load
 from rowcall.errors import Exit, RowcallError
-from rowcall.pipeline import Options, Pipeline
+from rowcall.pipeline import Pipeline
+from rowcall.running import Options
 
 KEY = "sk-the-very-secret-value"
 

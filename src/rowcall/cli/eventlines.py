@@ -19,8 +19,8 @@ from rowcall.config import Config
 from rowcall.errors import OutputError
 from rowcall.events import CallEnded, Event, RequestEnded, Settled
 from rowcall.outcome import Action, Decision, Failure, FailureClass, Outcome
-from rowcall.pipeline import Report
 from rowcall.price import dollars
+from rowcall.running import Report
 
 _DETAILS: dict[str, Any] = {
     "action": (Action, ...),

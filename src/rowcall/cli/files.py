@@ -15,8 +15,9 @@ from rowcall.exports import FormatName
 from rowcall.handout import SHAPES, BatchFormat, hand_out
 from rowcall.intake import Intake, take_in
 from rowcall.job import Status
-from rowcall.pipeline import IfChanged, Options, Pipeline
+from rowcall.pipeline import Pipeline
 from rowcall.progress import clean, counted
+from rowcall.running import IfChanged, Options
 from rowcall.store.base import Fate
 
 

@@ -24,11 +24,12 @@ from rowcall.mock import MockAPI
 from rowcall.network import Network
 from rowcall.outcome import Outcome, Reply, Success
 from rowcall.parts import Calls, Parts, fit_together, make_mock, open_reader, provider_of, request_caller, source_of
-from rowcall.pipeline import Assembling, Options, Pipeline, Report
+from rowcall.pipeline import Assembling, Pipeline
 from rowcall.price import usd
 from rowcall.progress import Progress, clean, counted, latency_text, rate_text, short_number, short_time
 from rowcall.providers.base import Call, GroupProvider, Request
 from rowcall.providers.dialect import Group
+from rowcall.running import Options, Report
 
 FOR = 20.0
 """Seconds that a rehearsal takes, at most."""

@@ -20,8 +20,9 @@ from rowcall.config import Config
 from rowcall.errors import Exit, RowcallError
 from rowcall.events import Event, Exporting, InputRead, Listener
 from rowcall.job import Status
-from rowcall.pipeline import Ask, IfChanged, Options, Pipeline, Report
+from rowcall.pipeline import Pipeline
 from rowcall.progress import Progress
+from rowcall.running import Ask, IfChanged, Options, Report
 from rowcall.store.base import RequestStanding
 
 

@@ -11,9 +11,9 @@ from rowcall.cli.remedies import what_to_do
 from rowcall.config import Config
 from rowcall.events import InputRead
 from rowcall.job import Status
-from rowcall.pipeline import Report
 from rowcall.price import NANO, usd
 from rowcall.progress import clean, counted, latency_text, short_time
+from rowcall.running import Report
 from rowcall.tally import Tally
 
 

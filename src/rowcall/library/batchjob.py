@@ -20,9 +20,10 @@ from rowcall.job import Record, Status
 from rowcall.library.showing import Shown
 from rowcall.library.staging import Records, Spool, Staged
 from rowcall.parts import Parts, fit_together, handler_calls, key_column, make_columns, open_reader
-from rowcall.pipeline import Assembling, IfChanged, Options, Pipeline, Report
+from rowcall.pipeline import Assembling, Pipeline
 from rowcall.producer import Keying
 from rowcall.results import Join, Shape
+from rowcall.running import IfChanged, Options, Report
 from rowcall.store.base import Answer, Enqueued, Entry, Reader
 from rowcall.templates import compile_key
 

@@ -15,7 +15,7 @@ from rowcall.handlers import Function
 from rowcall.library.apart import apart
 from rowcall.library.batchjob import BatchJob, Result
 from rowcall.library.staging import Records
-from rowcall.pipeline import IfChanged, Report
+from rowcall.running import IfChanged, Report
 from rowcall.sources import open_source
 from rowcall.sources.base import Source
 

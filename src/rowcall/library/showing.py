@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from rowcall.events import Event, Listener
-from rowcall.pipeline import Pipeline, Report
+from rowcall.pipeline import Pipeline
 from rowcall.progress import counted, short_time
+from rowcall.running import Report
 
 if TYPE_CHECKING:  # what draws is imported where something is drawn
     from rowcall.progress import Progress

@@ -1,0 +1,275 @@
+"""The engine of one run: what reads, claims, paces, calls and writes, wired up, and steered while it works."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from dataclasses import asdict, dataclass
+
+from rowcall.backoff import RetryPolicy
+from rowcall.calling import Caller, Wire
+from rowcall.client import Client, raise_descriptor_limit
+from rowcall.config import Config
+from rowcall.config.live import LiveSettings
+from rowcall.config.units import TokenLimits
+from rowcall.ending import Ending, Patience
+from rowcall.errors import Full, InputError
+from rowcall.events import Event, Followed, GateClosed, InputRead, Listener
+from rowcall.executor import Executor
+from rowcall.judge import Judge
+from rowcall.outcome import Action
+from rowcall.pace.adaptive import Adaptive, Narrowed
+from rowcall.pace.budget import Budget
+from rowcall.pace.gate import ALONE_FOR, PROBE_WAITS, Gate
+from rowcall.pace.outlook import Foreseen, Outlook
+from rowcall.pace.rate import Bundled, Onlooker, Rate
+from rowcall.parts import Parts
+from rowcall.price import nano
+from rowcall.producer import Destination, Producer
+from rowcall.reserving import Reserving, buckets_of
+from rowcall.settler import Settler
+from rowcall.sources.base import Source
+from rowcall.sources.sampled import Sampled
+from rowcall.steering import Helm, Steering
+from rowcall.store.base import Run, Store
+from rowcall.tally import Tally
+from rowcall.twins import Twins
+from rowcall.vitals import Vitals
+from rowcall.worker import Assignment, Worker
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """The engine's own waits, in seconds: before probes 1, 2, 4, 5; the first call alone for 5."""
+
+    probe_waits: tuple[float, ...] = PROBE_WAITS
+    alone_for: float = ALONE_FOR
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A run that the store knows of."""
+
+    store: Store
+    parts: Parts
+    client: Client
+    session: int
+    run: Run
+    request: int
+    known: bool
+    batch: str
+    limit: int | None
+    left_behind: bool
+    spent: int
+    sample: int | None
+
+    @property
+    def source(self) -> Source:
+        """What is read in this run; the export reads all of the input."""
+        source = self.parts.source
+        return Sampled(source, self.parts.keying.key.of, self.sample) if self.sample else source
+
+
+class Engine:
+    """Works one run off.
+
+    Args:
+        config: says how.
+        begun: the run, as the store knows it.
+        tally: what is counted of it.
+        emit: told what happens.
+        concurrency: most calls in flight to begin with.
+        timing: its own waits.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        begun: Begun,
+        tally: Tally,
+        *,
+        emit: Listener,
+        concurrency: int,
+        timing: Timing,
+    ) -> None:
+        self._config = config
+        self._tally = tally
+        self._emit = emit
+        self._followed = ""
+        self._input_error: InputError | None = None
+        store, parts = begun.store, begun.parts
+        self.gate = Gate(probe_waits=timing.probe_waits, alone_for=timing.alone_for)
+        self.adaptive = Adaptive(concurrency, learns=config.pace.adaptive)
+        self.rate, self.outlook = Narrowed(self.adaptive), Outlook()
+        self.settler = Settler(
+            store,
+            concurrency=concurrency,
+            emit=emit,
+            loaded=lambda: self.worker.in_flight > 0,
+            full=lambda full: self.worker.stop_full(full),
+            share=config.input.dedupe and begun.limit is None,
+            written=lambda group: self.worker.written(group),
+        )
+        self.reserving = Reserving(
+            store,
+            parts.target,
+            self.outlook,
+            emit=emit,
+            rested=lambda seconds: self.steering.rest(seconds),
+            full=lambda full: self.worker.stop_full(full),
+        )
+        self.caller = parts.make_caller(self._wire(begun, concurrency))
+        most = config.stop.max_cost
+        self.budget = Budget(None if most is None else nano(most), begun.spent, self.caller.guess)
+        self.worker = self._worker(begun, concurrency)
+        self.vitals = Vitals(tally, self.worker, self.gate, self.rate, self.outlook)
+        helm = Helm(self.rate, self.worker.rest, self._follow, lambda: self.totals() | {"live": self.vitals.read()})
+        self.steering = Steering(store, begun.run, config.name, parts.target, helm)
+        to = Destination(config.name, begun.run.pass_, begun.request, begun.batch)
+        self.producer = Producer(
+            store, begun.source, parts.keying, to, notice=self.worker.notice, left_behind=begun.left_behind
+        )
+        self._resize(concurrency)
+
+    def hear(self, event: Event) -> None:
+        """What the run's events mean to its pace and its budget."""
+        if isinstance(event, GateClosed):
+            self.adaptive.outage()
+        self.budget(event)
+
+    async def work(self) -> Ending:
+        """Read the input and work it off, at once; returns when both are over.
+
+        Raises:
+            InputError: a line cannot be read; what came before it is in the store and may have been called.
+            StoreError: the store cannot be used.
+        """
+        try:
+            await self.steering.look()
+            async with asyncio.TaskGroup() as group:
+                producing = group.create_task(self._produce())
+                beside = [group.create_task(self.steering.run()), group.create_task(self.reserving.run())]
+                ending = await self.worker.run()
+                for task in beside:
+                    task.cancel()
+                if ending.reason not in ("done", "limit"):
+                    producing.cancel()
+        except BaseExceptionGroup as errors:
+            raise _first(errors) from None
+        finally:
+            self.caller.close()
+        if self._input_error:
+            raise self._input_error
+        return ending
+
+    def totals(self) -> dict[str, object]:
+        """What the run did so far, as JSON values."""
+        tally = self._tally
+        return {
+            "calls": tally.calls,
+            "done": tally.done,
+            "failed": tally.failed,
+            "by_status": dict(tally.by_status),
+            "tokens": asdict(tally.usage),
+            "latency_s": {f"p{p}": tally.latencies.percentile(p / 100) for p in (50, 95, 99)},
+            "retried": tally.settled[Action.RETRY],
+        }
+
+    async def _produce(self) -> None:
+        try:
+            await self.producer.run()
+        except InputError as error:
+            self._input_error = error
+            self.worker.stop(Ending("input", error.message))
+        except Full as full:
+            self.worker.stop_full(full)
+        else:
+            enqueued = self.producer.enqueued
+            self._emit(InputRead(total=enqueued.total, **asdict(enqueued)))
+
+    def _wire(self, begun: Begun, concurrency: int) -> Wire:
+        return Wire(
+            begun.client,
+            Foreseen(self.rate, self.outlook),
+            concurrency,
+            begun.parts.call_key,
+            self._emit,
+            begun.parts.prices,
+            places=self.reserving,
+            adaptive=self.adaptive,
+        )
+
+    def _worker(self, begun: Begun, concurrency: int) -> Worker:
+        config, caller = self._config, self.caller
+        backoff = config.retry.backoff
+        policy = RetryPolicy(config.retry.attempts, backoff.first, backoff.max, config.response.budgets)
+        judge = Judge(self.gate, policy, request_known=begun.known)
+        return Worker(
+            begun.store,
+            Executor(caller, judge, self.settler, emit=self._emit),
+            judge,
+            _seen_by_worker(self.rate, self.outlook, caller),
+            self.settler,
+            self._assignment(begun, concurrency),
+            emit=self._emit,
+            input_over=lambda: self.producer.over,
+            budget=self.budget,
+            twins=Twins() if config.input.dedupe else None,
+            most=None if caller.takes_places else lambda: self.adaptive.slots,
+        )
+
+    def _follow(self, settings: LiveSettings) -> None:
+        """Let the config hold, and over it what a person set."""
+        self._limit(settings)
+        if settings.pause != self.outlook.paused:
+            self.outlook.paused = settings.pause
+            self.reserving.withdraw()
+            self.worker.hold()
+        if str(settings) != self._followed:
+            self._followed = str(settings)
+            self._emit(Followed(self._followed))
+
+    def _limit(self, settings: LiveSettings) -> None:
+        pace, most = self._config.pace, self._config.stop.max_cost
+        requests = pace.requests if settings.requests is None else settings.requests
+        tokens = pace.tokens if settings.tokens is None else settings.tokens
+        most = most if settings.max_cost is None else settings.max_cost
+        self._resize(raise_descriptor_limit(settings.concurrency or pace.concurrency))
+        self.reserving.limit(buckets_of(requests or (), tokens or TokenLimits()))
+        self.budget.limit = None if most is None or math.isinf(most) else nano(most)
+
+    def _resize(self, concurrency: int) -> None:
+        together = self.caller.together
+        calls = concurrency if together == 1 else (concurrency + 1) * together  # one group gathers
+        self.caller.resize(concurrency)
+        self.adaptive.resize(concurrency)
+        self.worker.resize(calls)
+        self.settler.resize(min(calls, 2 * max(concurrency, together)))
+
+    def _assignment(self, begun: Begun, concurrency: int) -> Assignment:
+        stop = self._config.stop
+        return Assignment(
+            begun.session,
+            self._config.name,
+            begun.run.pass_,
+            concurrency,
+            limit=begun.limit,
+            grace=stop.grace,
+            patience=Patience(stop.first_success, stop.offline_for, stop.max_failures),
+            beat=min(self._config.store.lease / 12, 5.0),
+            max_wait=self._config.retry.max_wait,
+        )
+
+
+def _seen_by_worker(rate: Rate, outlook: Outlook, caller: Caller) -> Rate:
+    """How soon calls may start: those that wait for places of their own take none, and several may go at one."""
+    seen = Foreseen(Onlooker(rate) if caller.takes_places else rate, outlook)
+    return seen if caller.together == 1 else Bundled(seen, caller.together)
+
+
+def _first(errors: BaseExceptionGroup) -> BaseException:
+    """The first error of a group, which is the one that ended the others."""
+    error: BaseException = errors
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
