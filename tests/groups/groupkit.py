@@ -8,6 +8,7 @@ from project import Project
 
 from rowcall.config import load
 from rowcall.engine import Timing
+from rowcall.events import InputRead
 from rowcall.pipeline import Pipeline
 from rowcall.running import Options
 
@@ -46,6 +47,16 @@ class GroupProject(Project):
     def write(self, count, *, size=100, concurrency=4, more=""):
         self.rows([f"k{n}", f"text number {n}", ""] for n in range(count))
         self.config(CONFIG.format(url=self.api.url, size=size, concurrency=concurrency) + more)
+
+    async def read_first(self, **overrides):
+        """A run whose first call is answered when the whole input is in, so that the store has all there is."""
+        usual, self.api.latency = self.api.latency, 0.4
+
+        def hear(event):
+            if isinstance(event, InputRead):
+                self.api.latency = usual
+
+        return await self.go(emit=hear, **overrides)
 
     async def go(self, options=None, *, emit=None, **overrides):
         named = {key.replace("__", "."): value for key, value in overrides.items()}

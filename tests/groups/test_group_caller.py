@@ -9,9 +9,11 @@ import pytest
 from rowcall.calling import Departure, Wire
 from rowcall.client import Client
 from rowcall.groups import GroupCaller, Size
+from rowcall.groups.gathering import WINDOW
 from rowcall.job import Job
 from rowcall.mock.embedding import embedding
 from rowcall.outcome import Failure, FailureClass, Success
+from rowcall.pace.adaptive import Adaptive
 from rowcall.pace.gate import Gate
 from rowcall.pace.rate import Rate
 from rowcall.providers import make_provider
@@ -27,11 +29,11 @@ def job(number, attempts=0, **data):
 class Calls:
     """A caller in front of a server, with a gate that has seen a first answer; ``start`` begins a job's call."""
 
-    def __init__(self, api, client, **wire):
+    def __init__(self, api, client, *, concurrency=2, **wire):
         self.gate, self.numbers = Gate(), []
         self.gate.arrive(self.gate.depart(0.0), 0.0)
         self.provider = make_provider("openai", base_url=api.url, path="/embeddings", body=BODY)
-        wire = Wire(client, Rate(), 2, lambda job: job.key, lambda event: None, **wire)
+        wire = Wire(client, Rate(), concurrency, lambda job: job.key, lambda event: None, **wire)
         self.caller = GroupCaller(Grouping(self.provider, BODY), Size(3), wire)
 
     def start(self, number, *, attempts=0):
@@ -59,6 +61,26 @@ async def test_one_departure_for_all(calls, api):
     assert calls.numbers == [2, 2, 2]
     assert not calls.gate._in_flight
     assert len(api.calls) == 1
+
+
+async def test_a_group_grows_until_it_can_leave(api):
+    """While no more requests may be in flight the next group takes records in, however long that is."""
+    api.latency = 0.3
+    async with Client(concurrency=10, timeout=5) as client:
+        calls = Calls(api, client, concurrency=1)
+        tasks = [calls.start(n) for n in range(4)]
+        await api.wait_in_flight(1)
+        await asyncio.sleep(2 * WINDOW)
+        await asyncio.gather(*tasks, calls.start(4), calls.start(5))
+    assert [call.text for call in api.calls] == ["text 0\ntext 1\ntext 2", "text 3\ntext 4\ntext 5"]
+
+
+async def test_where_the_api_takes_fewer_at_a_time(api):
+    """Groups wait for room, which can be less than the concurrency."""
+    async with Client(concurrency=10, timeout=5) as client:
+        calls = Calls(api, client, concurrency=4, adaptive=Adaptive(1))
+        await asyncio.gather(*map(calls.start, range(12)))
+    assert (len(api.calls), api.max_in_flight) == (4, 1)
 
 
 async def test_a_call_that_is_dropped(calls, api):

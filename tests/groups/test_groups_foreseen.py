@@ -14,7 +14,9 @@ from rowcall.running import Options
 async def test_a_rehearsal(project, api, capsys):
     """It sends groups too, so that it counts the calls that the real run will make."""
     project.write(201)
-    project.replace("[request.headers]", '[api.mock]\nlatency = "1ms"\nerrors = 0\nrate_limited = 0\n[request.headers]')
+    project.replace(
+        "[request.headers]", '[api.mock]\nlatency = "400ms"\nerrors = 0\nrate_limited = 0\n[request.headers]'
+    )
     config = load(project.folder / "config.toml")
     assert await asyncio.to_thread(rehearse, config, Options(), quiet=True) is Exit.DONE
     said = capsys.readouterr().out

@@ -89,7 +89,7 @@ async def test_an_answer_that_does_not_fit(project, api, till, break_):
     """Fewer, more or other answers than records are none; halves are asked, and what was billed is counted."""
     project.write(41, more=PRICES)
     till.broken, till.break_ = (lambda texts: len(texts) > 10), break_
-    report = await project.go()
+    report = await project.read_first()
     assert (report.done, set(project.outcomes("done").values())) == (41, {1})
     assert project.sizes == [1, 40, 20, 10, 10, 20, 10, 10]
     assert spent(project) == (till.tokens, billed(till, api))
@@ -103,7 +103,7 @@ async def test_one_answer_that_is_none(project, api, till):
     till.break_ = lambda data: [
         answer | {"embedding": answer["embedding"] if answer["index"] else None} for answer in data
     ]
-    report = await project.go()
+    report = await project.read_first()
     assert report.done == 30
     assert project.sizes == [1, 29, 1]
     assert project.sql("SELECT reason, count(*) FROM tries") == [("empty", 1)]
@@ -122,7 +122,7 @@ async def test_max_cost(project, api, till):
 async def test_a_limit_of_requests(project, api):
     """A group takes one place: 301 records in groups of 100 need four of them, whatever a second allows."""
     project.write(301)
-    report = await project.go(pace__requests="5/s")
+    report = await project.read_first(pace__requests="5/s")
     assert report.done == 301
     assert project.sizes == [1, 100, 100, 100]
 
@@ -130,7 +130,7 @@ async def test_a_limit_of_requests(project, api):
 async def test_a_limit_of_tokens(project, api):
     """All texts of a group count, so that groups wait for their tokens."""
     project.write(61, size=20)
-    report = await project.go(pace__tokens="200/s")
+    report = await project.read_first(pace__tokens="200/s")
     assert report.done == 61
     arrived = [call.arrived for call in api.calls]
     assert project.sizes[:2] == [1, 20]
@@ -140,12 +140,12 @@ async def test_a_limit_of_tokens(project, api):
 async def test_idempotency_keys(project, api):
     """A group has a key of its own, the same for the same records in another run and another for others."""
     project.write(201)
-    await project.go()
+    await project.read_first()
     keys = [call.headers["Idempotency-Key"] for call in api.calls]
     assert len(set(keys)) == len(keys) == 3
     (project.folder / "t.db").unlink()
     api.calls.clear()
-    await project.go()
+    await project.read_first()
     assert sorted(call.headers["Idempotency-Key"] for call in api.calls) == sorted(keys)
 
 
