@@ -124,6 +124,7 @@ class Settler:
         """Let ``run`` end once everything is written."""
         self._closing = True
         self._more.set()
+        self._enough.set()
 
     async def _grow(self) -> None:
         """Let a small group grow, until it holds one for every slot: all slots may wait for it by then."""

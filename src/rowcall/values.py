@@ -63,7 +63,7 @@ def read_back(text: str) -> Any:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
         return loads(text)
-    exact = orjson.dumps(value) == text.encode() and not _EXPONENT.search(text)
+    exact = orjson.dumps(value) == text.encode() and "0.0000" not in text and not _EXPONENT.search(text)
     return value if exact else loads(text)
 
 
@@ -102,7 +102,7 @@ def _refuse_surrogates(value: Any) -> None:
     json.dumps(value, ensure_ascii=False, default=str).encode()  # UnicodeEncodeError is a ValueError
 
 
-_EXPONENT = re.compile("e[-0-9]")  # Python writes 1e+16 where orjson writes 1e16
+_EXPONENT = re.compile("e[-+0-9]")  # Python writes 1e-05 where orjson writes 0.00001, and may write 1e+16 for 1e16
 _DECODER = json.JSONDecoder(parse_int=_integer, parse_float=_decimal, parse_constant=_refuse)
 
 

@@ -65,6 +65,20 @@ async def bench(store):
     return lambda concurrency=10, *, loaded=False: Bench(store, jobs, concurrency, loaded=loaded)
 
 
+async def test_a_group_of_one_for_every_slot_is_written_at_once(bench, monkeypatch):
+    """A group that grows to the concurrency waits no longer, since every slot may be waiting for it."""
+    monkeypatch.setattr("rowcall.settler.GROW_FOR", 3600.0)
+    settling = bench(loaded=True)
+    settling.put(0)
+    await asyncio.sleep(0)  # it begins to wait for more
+    await asyncio.sleep(0)
+    assert not settling.store.begun.is_set()
+    settling.put(*range(1, 10))
+    await asyncio.wait_for(settling.settler.flush(), 5)
+    assert [len(group) for group in settling.store.groups] == [10]
+    await settling.end()
+
+
 async def test_a_group_is_what_came_in_while_the_last_was_written(bench):
     """Two groups at most exist: what comes in while one is written is the next one."""
     settling = bench()

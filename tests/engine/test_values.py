@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rowcall import values
 
-NUMBERS = st.sampled_from(["0", "-0", "1.0", "1.10", "1e5", "1e16", "1e+16", "1E5", "0.1", "9" * 40, f"{2**53 + 1}"])
+NUMBERS = st.sampled_from(
+    ["0", "-0", "1.0", "1.10", "1e5", "1e16", "1e+16", "1E5", "0.00001", "0.1", "9" * 40, f"{2**53 + 1}"]
+)
 TEXTS = st.text(max_size=8) | st.sampled_from(["1e5", "\u2028", '"', "\\u00e9"])
 RECORDS = st.dictionaries(
     TEXTS, NUMBERS.map(values.loads) | TEXTS | st.floats(allow_nan=False, allow_infinity=False) | st.none(), max_size=4
@@ -19,6 +21,7 @@ def alike(found, wanted):
     return values.dumps(found) == values.dumps(wanted) and str(found) == str(wanted)
 
 
+@example({"a": 6.103515625e-05})
 @settings(max_examples=200, deadline=None)
 @given(RECORDS)
 def test_read_back(record):
