@@ -882,3 +882,16 @@ async def test_check(desk):
     """A sound store has no faults."""
     await desk.bring("a")
     assert await desk.store.check() == []
+
+
+async def test_what_a_person_set_back_is_asked_what_the_next_run_asks(desk):
+    """A job of no pass, which any run may take, is asked that run's own request."""
+    await desk.bring("a")
+    await desk.fail(await desk.one())
+    await desk.store.retry("k", Selection(("a",)))
+    other = await desk.store.request("k", "another")
+    job = await desk.one()
+    assert job.request == other
+    await desk.done(job, value="new")
+    assert (await desk.store.request_standing("k", "another")).done == 1
+    assert (await desk.store.request_standing("k", "ask")).done == 0

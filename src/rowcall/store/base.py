@@ -462,7 +462,10 @@ class Store(Reader, Protocol):
         """Write why a run stopped and what it did."""
 
     async def request(self, kind: str, hash_: str) -> int:
-        """Make a request the kind's latest; returns its number, the same for the same hash."""
+        """Make a request the kind's latest; returns its number, the same for the same hash.
+
+        Pending jobs of no pass are asked it from now on: any run may take them, and sends its own request.
+        """
 
     async def adopt(self, kind: str, hash_: str) -> int:
         """As ``request``, and answers made with any other request of the kind count for it from now on."""
