@@ -522,7 +522,8 @@ class Store(Reader, Protocol):
     async def reap(self) -> int:
         """Put back what dead sessions held; returns how many jobs.
 
-        They get the error ``stale lease`` and crashes + 1; after 5 crashes a job is failed, reason ``poison``.
+        They get the error ``stale lease`` and crashes + 1; from 3 crashes on a job waits for a second, after 5 it is
+        failed, reason ``poison``.
         """
 
     async def left(self, kind: str, pass_: int, *, only: Sequence[int] | None = None) -> Left:
