@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,11 @@ from rowcall.summary import Summary, summarise
 
 if TYPE_CHECKING:  # it brings the whole wire along
     from rowcall.cli.sending import Shown
+
+_SHOWN_BODY = 2_000
+"""Characters of a reply without an answer, or of a traceback, that are shown: the last ones."""
+_SHOWN_LINES = 20
+"""And lines of it."""
 
 
 @click.command(epilog="Example: rowcall status --json | jq .done")
@@ -191,9 +197,7 @@ def _record_text(record: dict[str, Any], request: Shown | RowcallError) -> str:
     ]
     lines += [f"{clean(name)}: {clean(_text(value))}" for name, value in (record["payload"] or {}).items()]
     lines += _request_lines(request)
-    for t in record["tries"]:
-        paid = "charged" if t["charged"] else "not charged"
-        lines.append(f"try {t['at']}: {clean(t['reason'])} ({paid}): {clean(t['message'])}")
+    lines += _try_lines(record["tries"])
     if record["cost_usd"] is not None:
         lines.append(f"cost of its last call: {usd(nano(record['cost_usd']))}")
     if record["status"] == "done":
@@ -202,10 +206,19 @@ def _record_text(record: dict[str, Any], request: Shown | RowcallError) -> str:
     if record["status"] not in ("done", "failed"):
         lines.append(f"not done: {clean(record['why_not_done'])}")
     if record["reason"]:
-        lines.append(
-            f"failed: {clean(record['reason'])}: {clean(record['error'] or '')}\n    {hint_for(record['reason'])}"
-        )
+        said = f"{clean(record['reason'])}: {clean(record['error'] or '')}"
+        failed = record["status"] == "failed"
+        lines.append(f"failed: {said}\n    {hint_for(record['reason'])}" if failed else f"its last failure: {said}")
     return "\n  ".join(lines)
+
+
+def _try_lines(tries: list[dict[str, Any]]) -> Iterator[str]:
+    """A line for each try; below the last one the end of what came back, or of the traceback."""
+    for number, t in enumerate(tries, 1):
+        paid = "charged" if t["charged"] else "not charged"
+        yield f"try {t['at']}: {clean(t['reason'])} ({paid}): {clean(t['message'])}"
+        if number == len(tries) and t["body"]:
+            yield from (f"  {clean(line)}" for line in t["body"][-_SHOWN_BODY:].splitlines()[-_SHOWN_LINES:])
 
 
 def _text(value: Any) -> str:
