@@ -103,6 +103,8 @@ def test_failures_by_reason_with_a_sample(config):
     assert len(lines[4]) < 180
     assert lines[9] == "  ... and 2 more reasons"
     assert lines[-1] == "What failed and what to do: rowcall errors"
+    first = ended(report("limit", done=0, failed=3, left=7, errors=groups), config).splitlines()
+    assert first[-2:] == ["What failed and what to do: rowcall errors", "Go on with: rowcall run"]
 
 
 def test_strays(config):

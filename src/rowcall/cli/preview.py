@@ -41,6 +41,10 @@ def preview(config: Path, limit: int, curl: bool, send: bool, **flags: Any) -> i
 
     Keys are never shown. Nothing is sent without --send, and nothing is stored: a run calls for these records again.
     """
+    if curl and send:
+        raise RowcallError(
+            "--curl and --send do not go together", remedy="--curl shows commands, --send makes the calls"
+        )
     loaded = load_config(config, flags)
     source = source_of(loaded)
     with placed(loaded):

@@ -84,9 +84,7 @@ def finish_text(report: Report, config: Config, commands: Following) -> str:
         lines.append(_strays(report.strays))
     if report.output:
         lines.append(f"{shown(report.output)}: {counted(report.rows, 'row')}")
-    text = "\n  ".join(lines)
-    following = _next(report, commands)
-    return f"{text}\n{following}" if following else text
+    return "\n".join(["\n  ".join(lines), *_next(report, commands)])
 
 
 def shown(path: Path) -> str:
@@ -161,10 +159,9 @@ _REASONS_SHOWN = 5
 _MESSAGE_SHOWN = 120
 
 
-def _next(report: Report, commands: Following) -> str:
+def _next(report: Report, commands: Following) -> Iterator[str]:
+    if report.counts.of(Status.FAILED):
+        yield f"What failed and what to do: {commands.errors}"
     if report.left and report.ending.reason != "done":
         more = f" --max-cost {_more(report.counts.cost or 0)}" if report.ending.reason == "max_cost" else ""
-        return f"Go on with: {commands.go_on}{more}"
-    if report.counts.of(Status.FAILED):
-        return f"What failed and what to do: {commands.errors}"
-    return ""
+        yield f"Go on with: {commands.go_on}{more}"
