@@ -105,7 +105,7 @@ async def test_a_sample_that_fails_says_what_to_do(keyed):
     assert ran.code == 1
     assert len(keyed.api.calls) == 3
     assert "k1: failed in " in ran.out
-    assert "\n  the API failed on these" in ran.out
+    assert "\n  The API failed on this call: try again later.\n" in ran.out
 
 
 async def test_no_key_anywhere(keyed):

@@ -15,7 +15,7 @@ async def test_show_of_a_done_record(finished):
     """Payload, request as it would be sent now, and answer."""
     ran = await finished.run("show", "k3")
     assert ran.code == 0
-    assert "k3: done, 1 attempts" in ran.out
+    assert "k3: done, 1 attempt, batch" in ran.out
     assert "text: sentence number 3 is good" in ran.out
     assert f"request now: POST {finished.api.url}/chat/completions" in ran.out
     assert '"content":"Judge the sentence.\\n"' in ran.out

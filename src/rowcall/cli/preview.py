@@ -12,7 +12,7 @@ import click
 
 from rowcall.cli.common import config_argument, config_options, load_config, setting_options
 from rowcall.cli.foresee import Foresight, Measured, foresee
-from rowcall.cli.hints import hint_for, stop_hint
+from rowcall.cli.hints import call_hint
 from rowcall.cli.places import placed
 from rowcall.cli.sampling import Sample, outcome_text, outcomes
 from rowcall.cli.sending import Preview, Shown
@@ -101,7 +101,7 @@ async def _send(config: Config, samples: list[Sample]) -> Measured:
     async for outcome in outcomes(config, samples):
         click.echo(f"{clean(samples[number][0])}: {outcome_text(outcome)}")
         if not isinstance(outcome, Success):
-            click.echo(f"  {stop_hint(outcome.reason) or hint_for(outcome.reason)}")
+            click.echo(f"  {call_hint(outcome.reason)}")
         measured, number = _measured(measured, outcome), number + 1
     click.echo()
     return measured
