@@ -4,12 +4,15 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Annotated
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import BaseModel, Field, ValidationError
 
 from rowcall.config import Config, Rate, load
+from rowcall.config.explain import Fault, explain
 from rowcall.config.loading import default_name
 from rowcall.errors import ConfigError
 
@@ -432,6 +435,53 @@ def test_all_faults_are_told_at_once_with_their_lines(faults):
         ("55", "store.lease must be more than 0, not 0"),
     ]
     assert "hidden" not in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "says"),
+    [
+        ("group.size", 3000, "must be 2048 or less"),
+        ("group.size", 0, "must be 1 or more"),
+        ("group.characters", 0, "must be 1 or more"),
+        ("pace.concurrency", 0, "must be 1 or more"),
+        ("retry.attempts", 0, "must be 1 or more"),
+        ("retry.max_wait", 0, "must be more than 0"),
+        ("retry.backoff.first", 0, "must be more than 0"),
+        ("retry.backoff.max", 0, "must be more than 0"),
+        ("response.retry.empty", -1, "must be 0 or more"),
+        ("response.on_truncated.max_tokens", 0, "must be 1 or more"),
+        ("stop.max_cost", 0.0, "must be more than 0"),
+        ("stop.max_cost", 1e6, "must be dollars such as 0.25"),
+        ("stop.first_success", 0, "must be more than 0"),
+        ("stop.offline_for", 0, "must be more than 0"),
+        ("price.input", -1.0, "must be dollars such as 0.25"),
+        ("api.timeout", 0, "must be more than 0"),
+        ("api.connect_timeout", 0, "must be more than 0"),
+        ("api.mock.seed", 0.5, "must be a whole number"),
+        ("store.lease", 0, "must be more than 0"),
+        ("store.path", "", "must not be empty"),
+        ("input.path", "", "must not be empty"),
+        ("input.header", [], "must not be empty"),
+        ("handler.columns", [], "must not be empty"),
+        ("output.columns", {}, "must not be empty"),
+    ],
+)
+def test_every_bound_is_told(faults, key, value, says):
+    """A value beyond its bound is a fault of that key in words, however the config's models are bounded."""
+    assert any(what.startswith(f"{key} {says}") for _, what, _ in faults(MINIMAL, **{key: value}))
+
+
+def test_an_error_without_words_of_its_own_has_those_it_came_with():
+    """What pydantic finds and nobody has foreseen is told as pydantic tells it."""
+
+    class Even(BaseModel):
+        number: Annotated[int, Field(multiple_of=2)]
+
+    with pytest.raises(ValidationError) as caught:
+        Even(number=3)
+    assert explain(caught.value, Even) == [
+        Fault(("number",), "[number] is wrong: Input should be a multiple of 2, not 3")
+    ]
 
 
 def test_an_unknown_key_has_its_suggestion(faults):

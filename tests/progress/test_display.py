@@ -413,6 +413,7 @@ def test_what_is_worth_a_line():
         Resting(60.0, "HTTP 429"),
         Resting(61.0, "HTTP 429"),
         Stopping("no_credit", "HTTP 402", 1),
+        Stopping("max_cost", "", 2),
         Stopping("interrupted", "", 3),
     ):
         progress.hear(event)
@@ -421,6 +422,7 @@ def test_what_is_worth_a_line():
         "back after 1m20s",
         "resting for 1m00s: HTTP 429",
         "stopping: HTTP 402; 1 call in flight",
+        "stopping: max_cost; 2 calls in flight",
     ]
 
 

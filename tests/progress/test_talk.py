@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rowcall.cli.hints import HINTS, hint_for, stop_hint
+from rowcall.cli.hints import HINTS, call_hint, hint_for, stop_hint
+from rowcall.cli.located import Located
 from rowcall.cli.talk import Following, finish_text, input_text, start_text, stopping_text
 from rowcall.client import failures as wire
 from rowcall.config import load
@@ -103,6 +104,8 @@ def test_failures_by_reason_with_a_sample(config):
     assert len(lines[4]) < 180
     assert lines[9] == "  ... and 2 more reasons"
     assert lines[-1] == "What failed and what to do: rowcall errors"
+    first = ended(report("limit", done=0, failed=3, left=7, errors=groups), config).splitlines()
+    assert first[-2:] == ["What failed and what to do: rowcall errors", "Go on with: rowcall run"]
 
 
 def test_strays(config):
@@ -182,6 +185,30 @@ def test_every_reason_has_a_hint():
     """No reason that a failure can have is without advice of its own."""
     known = set(REASONS) | reasons_of_the_wire() | set(reasons_in_the_code()) | {"poison", "failed_by_handler"}
     assert known - set(HINTS) == set()
+
+
+@pytest.mark.parametrize("reason", [*HINTS, "http_500", "http_418", "made_up"])
+def test_a_call_that_was_made_alone_has_nothing_to_retry(reason):
+    """Its advice names no command over stored records, and speaks of no other calls."""
+    hint = call_hint(reason)
+    assert hint
+    assert "rowcall retry" not in hint.replace("rowcall retry KEY", "")
+    assert "while others" not in hint or reason in ("tls_failed", "rate_limited")
+    assert hint[-1] not in ",;:"
+
+
+def test_commands_of_advice_find_the_job():
+    """With another config, or with a store, each command names it as the shell reads it."""
+    advice = "see rowcall show KEY, then rowcall retry http_500; rowcall errors; then rowcall run"
+    assert Located()(advice) == advice
+    assert Located(Path("my job.toml"))(advice) == (
+        "see rowcall show KEY --config 'my job.toml', then rowcall retry http_500 --config 'my job.toml'; "
+        "rowcall errors --config 'my job.toml'; then rowcall run 'my job.toml'"
+    )
+    assert Located(store=Path("a.db"))(advice) == (
+        "see rowcall show KEY --store a.db, then rowcall retry http_500 --store a.db; "
+        "rowcall errors --store a.db; then rowcall run"
+    )
 
 
 @pytest.mark.parametrize("reason", [*HINTS, "http_500", "http_418", "made_up"])

@@ -75,8 +75,9 @@ def test_options_that_do_not_fit(source, name, options, what):
 
 
 def test_a_missing_file_names_what_comes_close(tmp_path):
-    """A mistyped name gets the one that was meant; nothing is read before it is asked for."""
+    """A mistyped name gets the one that was meant, no companion of a database; nothing is read before it is asked."""
     (tmp_path / "reviews.csv").write_bytes(CSV)
+    (tmp_path / "reviews.csv-wal").touch()
     for look in (lambda s: s.columns(), list):
         with pytest.raises(InputError, match=r"revews.csv: no such file\n  did you mean reviews.csv\?"):
             look(open_source(tmp_path / "revews.csv"))

@@ -14,7 +14,7 @@ async def test_cancel_takes_pending_records_out(project):
     ran = await project.run("cancel", "--pending", "--yes")
     assert ran.code == 0
     assert "selected: 6 pending (k4, k5, k6, k7, k8, ...)" in ran.err
-    assert "6 records are cancelled" in ran.err
+    assert "6 records are cancelled; rowcall retry KEY brings them back" in ran.err
     assert (await project.run("run")).code == 0
     assert project.statuses() == {"done": 4, "cancelled": 6}
     assert len(project.api.calls) == 4

@@ -136,6 +136,25 @@ async def test_probe_makes_one_call(project):
     assert not (project.folder / "t.db").exists()
 
 
+async def test_a_probe_that_reaches_nobody_says_what_to_look_at(project):
+    """Where nobody listens, the advice is about network and URL; nothing is stored that could be retried."""
+    project.write(some_rows(1))
+    project.replace(project.api.url, "http://127.0.0.1:9")
+    ran = await project.run("check", "--probe")
+    assert ran.code == 2
+    assert "\n  Nobody answers there: check the network" in ran.out
+    assert "retry" not in ran.out
+
+
+async def test_a_variable_that_cannot_be_used_is_named(project):
+    """A flag that was set by its variable is blamed by the variable's name, exit 2."""
+    project.write(some_rows(1))
+    project.env["ROWCALL_CONCURRENCY"] = "abc"
+    ran = await project.run("check")
+    assert ran.code == 2
+    assert "Invalid value for ROWCALL_CONCURRENCY: 'abc'" in ran.err
+
+
 async def test_probe_is_not_made_where_something_is_wrong(project):
     """With a problem in the input nothing is sent."""
     rows = some_rows(3)

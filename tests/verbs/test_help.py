@@ -78,6 +78,12 @@ def test_each_verb_explains_itself(name):
             assert parameter.help, f"{name} {parameter.opts}"
 
 
+@pytest.mark.parametrize("name", VERBS)
+def test_no_help_shows_its_markup(name):
+    """No backslash of a docstring reaches whoever reads the help."""
+    assert "\\" not in verb(name).get_help(click.Context(verb(name)))
+
+
 @pytest.mark.parametrize("name", PROMISED)
 def test_promised_flags_exist(name):
     """Each verb has the flags that people were told of."""

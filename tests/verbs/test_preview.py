@@ -90,6 +90,14 @@ async def test_send(keyed):
     assert not (keyed.folder / "out.csv").exists()
 
 
+async def test_send_or_curl(keyed):
+    """Commands to be run by hand and calls made here exclude each other: refused, and nothing is sent."""
+    ran = await keyed.run("preview", "--curl", "--send")
+    assert ran.code == 2
+    assert "do not go together" in ran.err
+    assert not keyed.api.calls
+
+
 async def test_a_sample_that_fails_says_what_to_do(keyed):
     """A refused call is shown with its reason and advice, the others are made all the same; exit 1."""
     keyed.api.poison = {"sentence number 1 is good"}
@@ -97,7 +105,7 @@ async def test_a_sample_that_fails_says_what_to_do(keyed):
     assert ran.code == 1
     assert len(keyed.api.calls) == 3
     assert "k1: failed in " in ran.out
-    assert "\n  the API failed on these" in ran.out
+    assert "\n  The API failed on this call: try again later.\n" in ran.out
 
 
 async def test_no_key_anywhere(keyed):

@@ -33,9 +33,9 @@ def config_of(project, **overrides):
     return load(project.folder / "config.toml", overrides={k.replace("__", "."): v for k, v in overrides.items()})
 
 
-async def rehearsed(project, capsys, *, lasting=20.0, **overrides):
+async def rehearsed(project, capsys, *, lasting=20.0, options=Options(), **overrides):
     config = config_of(project, **overrides)
-    code = await asyncio.to_thread(rehearse, config, Options(), quiet=True, lasting=lasting)
+    code = await asyncio.to_thread(rehearse, config, options, quiet=True, lasting=lasting)
     said = capsys.readouterr()
     assert KEY not in said.out + said.err
     return code, said.out
@@ -54,6 +54,23 @@ async def test_nothing_is_sent_and_nothing_remains(keyed, capsys):
     assert re.search(r"the real run: about \S+ for 40 records: \S+ here", out)
     assert "about " in out
     assert "not known here: what the API itself answers" in out
+
+
+async def test_no_export_is_written_over(keyed, capsys):
+    """A file named for the export of the real run stays what it was."""
+    answers = keyed.folder / "answers.csv"
+    answers.write_text("paid for")
+    assert (await rehearsed(keyed, capsys, options=Options(output=answers)))[0] is Exit.DONE
+    assert answers.read_text() == "paid for"
+
+
+@pytest.mark.parametrize("args", [["--json"], ["--events", "-"]])
+async def test_what_tells_of_a_real_run_is_refused(keyed, args):
+    """A summary or events of what never happened are not printed: exit 2."""
+    keyed.env["API_KEY"] = KEY
+    ran = await asyncio.to_thread(keyed._call, ["run", "--rehearse", *args])
+    assert ran.code == 2
+    assert "do not go together" in ran.err
 
 
 async def test_the_store_is_as_it_was(keyed, capsys):

@@ -7,12 +7,15 @@ import subprocess
 
 from project import some_rows
 
+from rowcall.config import load
+from rowcall.pipeline import Pipeline
+
 
 async def test_show_of_a_done_record(finished):
     """Payload, request as it would be sent now, and answer."""
     ran = await finished.run("show", "k3")
     assert ran.code == 0
-    assert "k3: done, 1 attempts" in ran.out
+    assert "k3: done, 1 attempt, batch" in ran.out
     assert "text: sentence number 3 is good" in ran.out
     assert f"request now: POST {finished.api.url}/chat/completions" in ran.out
     assert '"content":"Judge the sentence.\\n"' in ran.out
@@ -28,6 +31,35 @@ async def test_show_of_a_failed_record(project):
     assert ran.out.count("\n  try ") == 3
     assert ran.out.count("(charged)") == 3
     assert "failed: http_500" in ran.out
+
+
+async def test_show_has_the_traceback_of_a_handler(project):
+    """Below the last try stands the end of what the handler's error came with, a line each, steering no terminal."""
+    project.write(some_rows(1))
+    text = (project.folder / "config.toml").read_text()
+    a, b = text.index("[request.body]"), text.index("[output]")
+    project.config(text[:a] + '[handler]\npath = "tasks.py:label"\n' + text[b:])
+    (project.folder / "tasks.py").write_text(
+        "async def label(row, call):\n    raise KeyError('\\x1b[31m' + row['id'])\n"
+    )
+    await Pipeline(load(project.folder / "config.toml")).run()
+    out = (await project.run("show", "k0")).out
+    assert 'tasks.py", line 2, in label\n' in out
+    assert "\n    KeyError: " in out
+    assert "\x1b" not in out
+
+
+async def test_show_of_a_pending_record_with_a_failure(project):
+    """One that waits for another try is not called failed, and needs no retry."""
+    project.api.poison = {"sentence number 0 is good"}
+    project.write(some_rows(5))
+    await Pipeline(load(project.folder / "config.toml")).run()
+    project.sql("UPDATE jobs SET status = 'pending' WHERE id = 'k0'")
+    project.sql("UPDATE jobs SET reason = 'http_500', error = 'HTTP 500: no' WHERE id = 'k0'")
+    out = (await project.run("show", "k0")).out
+    assert "its last failure: http_500: HTTP 500: no" in out
+    assert "\n  failed" not in out
+    assert "rowcall retry" not in out
 
 
 async def test_show_json(finished):

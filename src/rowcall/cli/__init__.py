@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import NoReturn
 
 import click
+from click.core import ParameterSource
 
 from rowcall import __version__
 from rowcall.errors import Exit, RowcallError
@@ -87,6 +88,7 @@ def run_verb() -> int:
     try:
         return cli(standalone_mode=False) or Exit.DONE
     except click.ClickException as error:
+        _name_variable(error)
         error.show()
         return Exit.USAGE
     except (click.Abort, KeyboardInterrupt):
@@ -101,6 +103,14 @@ def run_verb() -> int:
         from rowcall.cli.bug import confess
 
         return confess(error)
+
+
+def _name_variable(error: click.ClickException) -> None:
+    """Blame the variable, not the flag, for a value that came from there."""
+    if not isinstance(error, click.BadParameter) or not error.ctx or not error.param or not error.param.name:
+        return
+    if error.ctx.get_parameter_source(error.param.name) is ParameterSource.ENVIRONMENT:
+        error.param_hint = str(error.param.envvar or f"{error.ctx.auto_envvar_prefix}_{error.param.name.upper()}")
 
 
 def _leave(code: int) -> NoReturn:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import shlex
 from pathlib import Path
 from typing import Any
 
 import click
 
 from rowcall.cli.common import overrides, pace_options
+from rowcall.cli.located import Located
 from rowcall.cli.run import carry_out, run
 from rowcall.cli.talk import Following
 from rowcall.config import Config, Secret, compose
@@ -50,7 +50,8 @@ def batch(**flags: Any) -> int:
     """
     config = _config(flags)
     check_batch_file(source_of(config))
-    following = Following("the same command", f"rowcall errors --store {shlex.quote(config.store.path)}")
+    located = Located(store=Path(config.store.path))
+    following = Following("the same command", located("rowcall errors"), located)
     return carry_out(config, run.make_context("run", []).params | flags | {"output": None}, following)
 
 

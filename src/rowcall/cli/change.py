@@ -10,9 +10,10 @@ from pathlib import Path
 import click
 
 from rowcall.cli.common import F, confirmed, only_kind, require_batch, store_options, store_path
+from rowcall.cli.located import Located
 from rowcall.errors import RowcallError
 from rowcall.job import Status
-from rowcall.progress import clean
+from rowcall.progress import clean, counted
 from rowcall.store.base import RolledBack, Selected, Selection
 from rowcall.store.sqlite import SQLiteReader, SQLiteStore
 
@@ -73,7 +74,7 @@ def retry(
     asyncio.run(_change(_RETRY, _Place(config, store, name), selection, yes=yes, dry_run=dry_run))
 
 
-@click.command(epilog="Example: rowcall cancel --pending --dry-run; rowcall cancel 4_12 --yes")
+@click.command(epilog="Example: rowcall cancel --pending --dry-run; rowcall cancel 1_1 --yes")
 @click.argument("reasons_or_keys", nargs=-1, metavar="[REASON|KEY ...]")
 @_select_options
 @click.option("--pending", is_flag=True, help="Only pending records, all of them where nothing else is named.")
@@ -120,15 +121,15 @@ class _Place:
 
 @dataclass(frozen=True, slots=True)
 class _Verb:
-    """A verb over a selection: the question, what it does, what is said afterwards."""
+    """A verb over a selection: the question, what it does, what is said of the records afterwards."""
 
     question: str
     act: Callable[[SQLiteStore, str, Selection], Awaitable[int]]
     said: str
 
 
-_RETRY = _Verb("Set them back?", SQLiteStore.retry, "{:,} records are pending again; rowcall run calls them")
-_CANCEL = _Verb("Cancel them?", SQLiteStore.cancel, "{:,} records are cancelled; rowcall retry brings them back")
+_RETRY = _Verb("Set them back?", SQLiteStore.retry, "pending again; rowcall run calls {}")
+_CANCEL = _Verb("Cancel them?", SQLiteStore.cancel, "cancelled; rowcall retry KEY brings {} back")
 
 
 async def _change(verb: _Verb, place: _Place, selection: Selection, *, yes: bool, dry_run: bool) -> None:
@@ -145,7 +146,12 @@ async def _change(verb: _Verb, place: _Place, selection: Selection, *, yes: bool
         return
     async with await SQLiteStore.open(path) as store:
         number = await verb.act(store, kind, selection)
-    click.echo(verb.said.format(number), err=True)
+    click.echo(_said(verb, number, Located(place.config, place.store)), err=True)
+
+
+def _said(verb: _Verb, number: int, located: Located) -> str:
+    are, them = ("is", "it") if number == 1 else ("are", "them")
+    return f"{counted(number, 'record')} {are} {located(verb.said.format(them))}"
 
 
 async def _rollback(place: _Place, batch: str, *, yes: bool, dry_run: bool) -> None:

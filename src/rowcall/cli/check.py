@@ -17,7 +17,7 @@ from click.core import ParameterSource
 from rowcall import __version__
 from rowcall.cli.common import SETTING_FLAGS, config_argument, config_options, load_config, setting_options
 from rowcall.cli.examine import Findings, examine
-from rowcall.cli.hints import hint_for, stop_hint
+from rowcall.cli.hints import call_hint
 from rowcall.cli.sampling import Sample, outcome_text, outcomes
 from rowcall.config import Config, KeyPath
 from rowcall.errors import Exit
@@ -134,7 +134,7 @@ def _probe(config: Config, findings: Findings) -> Exit:
     click.echo(f"probe: {outcome_text(outcome)}")
     if isinstance(outcome, Success):
         return Exit.DONE
-    click.echo(f"  {stop_hint(outcome.reason) or hint_for(outcome.reason)}")
+    click.echo(f"  {call_hint(outcome.reason)}")
     return Exit.USAGE
 
 

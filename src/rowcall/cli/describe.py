@@ -32,12 +32,13 @@ def schema(what: str) -> None:
 @click.command(epilog="Example: rowcall completion fish > ~/.config/fish/completions/rowcall.fish")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    r"""What makes a shell complete verbs and flags of rowcall.
+    """What makes a shell complete verbs and flags of rowcall.
 
-    \b
-    bash  in ~/.bashrc: eval "$(rowcall completion bash)"
-    zsh   in ~/.zshrc: eval "$(rowcall completion zsh)"
-    fish  once: rowcall completion fish > ~/.config/fish/completions/rowcall.fish
+    bash, in ~/.bashrc: eval "$(rowcall completion bash)"
+
+    zsh, in ~/.zshrc: eval "$(rowcall completion zsh)"
+
+    fish, once: rowcall completion fish > ~/.config/fish/completions/rowcall.fish
     """
     from click.shell_completion import get_completion_class
 

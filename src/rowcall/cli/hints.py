@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 _AGAIN = "try again with: rowcall retry {reason}"
 _THEN = "then rowcall retry {reason}"
 _NETWORK = f"calls of these records did not get through while others did; {_AGAIN}"
@@ -76,11 +78,23 @@ STOPS = {
 }
 """Advice for a run that stopped, where that of the reason is another than for a reply."""
 
+_ALONE = {_NETWORK: STOPS["unreachable"], _SERVER: "The API failed on this call: try again later."}
+_RETRY = re.compile(r"[;,]?(?: or)? (?:then|try again with:) rowcall retry \{reason\}$")
+
 
 def hint_for(reason: str) -> str:
     """One line of advice about records that failed."""
-    hint = HINTS.get(reason, _SERVER if reason.startswith("http_5") else _OTHER)
-    return hint.replace("{reason}", reason)
+    return _template(reason).replace("{reason}", reason)
+
+
+def _template(reason: str) -> str:
+    return HINTS.get(reason, _SERVER if reason.startswith("http_5") else _OTHER)
+
+
+def call_hint(reason: str) -> str:
+    """One line of advice about a call that was made alone, outside of a run: none is stored to be retried."""
+    template = _template(reason)
+    return _ALONE.get(template) or stop_hint(reason) or _RETRY.sub("", template)
 
 
 def stop_hint(reason: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,17 +12,23 @@ import click
 
 from rowcall.cli.common import json_option, only_kind, print_json, store_options, store_path
 from rowcall.cli.hints import hint_for
+from rowcall.cli.located import Located
 from rowcall.cli.why import Standing, held_up_text, why
 from rowcall.errors import RowcallError
 from rowcall.job import Status
 from rowcall.price import dollars, nano, usd
-from rowcall.progress import clean, latency_text, short_time
+from rowcall.progress import clean, counted, latency_text, short_time
 from rowcall.store.base import JobRow, Reader, Try
 from rowcall.store.sqlite import SQLiteReader
 from rowcall.summary import Summary, summarise
 
 if TYPE_CHECKING:  # it brings the whole wire along
     from rowcall.cli.sending import Shown
+
+_SHOWN_BODY = 2_000
+"""Characters of a reply without an answer, or of a traceback, that are shown: the last ones."""
+_SHOWN_LINES = 20
+"""And lines of it."""
 
 
 @click.command(epilog="Example: rowcall status --json | jq .done")
@@ -87,7 +94,8 @@ def _latency_text(s: Summary) -> str:
 @json_option
 def errors(config: Path, store: Path | None, name: str | None, as_json: bool) -> None:
     """Failures by reason: how many, a key, the message, what to do."""
-    groups = [e.model_dump() | {"hint": hint_for(e.reason)} for e in asyncio.run(_summary(config, store, name)).errors]
+    failures, located = asyncio.run(_summary(config, store, name)).errors, Located(config, store)
+    groups = [e.model_dump() | {"hint": located(hint_for(e.reason))} for e in failures]
     if as_json:
         print_json(groups)
         return
@@ -99,7 +107,7 @@ def errors(config: Path, store: Path | None, name: str | None, as_json: bool) ->
         click.echo("nothing has failed", err=True)
 
 
-@click.command(epilog="Example: rowcall show 4_12; rowcall show 4_12 --curl | sh")
+@click.command(epilog="Example: rowcall show 1_1; rowcall show 1_1 --curl | sh")
 @click.argument("key")
 @click.option("--curl", is_flag=True, help="Its request as a command, with $NAME in the place of a secret.")
 @store_options
@@ -113,7 +121,7 @@ def show(key: str, curl: bool, config: Path, store: Path | None, name: str | Non
     elif as_json:
         print_json(record | {"request": None if isinstance(request, RowcallError) else request.as_json()})
     else:
-        click.echo(_record_text(record, request))
+        click.echo(_record_text(record, request, Located(config, store)))
 
 
 async def _record(key: str, config: Path, store: Path | None, name: str | None) -> dict[str, Any]:
@@ -123,7 +131,7 @@ async def _record(key: str, config: Path, store: Path | None, name: str | None) 
         job = await reader.job(kind, key)
         if job is None:
             raise RowcallError(f"{path}: no record with the key {key!r}", remedy="keys are written as in the input")
-        return await _story(reader, job)
+        return await _story(reader, job, Located(config, store))
 
 
 def _request(record: dict[str, Any], config: Path, store: Path | None) -> Shown | RowcallError:
@@ -149,7 +157,7 @@ def _shown(request: Shown | RowcallError) -> Shown:
     return request
 
 
-async def _story(reader: Reader, job: JobRow) -> dict[str, Any]:
+async def _story(reader: Reader, job: JobRow, located: Located) -> dict[str, Any]:
     answer = (await reader.answers(job.kind, [job.key]))[job.key]
     payload, tries = await reader.payload(job.row), await reader.tries(job.row)
     standing = Standing(job, payload is not None, tries, await reader.live_runs(job.kind), datetime.now(UTC))
@@ -166,7 +174,7 @@ async def _story(reader: Reader, job: JobRow) -> dict[str, Any]:
         "reason": job.reason,
         "cost_usd": dollars(job.cost),
         "tries": [_try(t) for t in tries],
-        "why_not_done": why(standing),
+        "why_not_done": why(standing, located),
     }
 
 
@@ -185,15 +193,12 @@ def _try(t: Try) -> dict[str, Any]:
     }
 
 
-def _record_text(record: dict[str, Any], request: Shown | RowcallError) -> str:
-    lines = [
-        f"{clean(record['key'])}: {record['status']}, {record['attempts']} attempts, batch {clean(record['batch'])}"
-    ]
+def _record_text(record: dict[str, Any], request: Shown | RowcallError, located: Located) -> str:
+    tried = counted(record["attempts"], "attempt")
+    lines = [f"{clean(record['key'])}: {record['status']}, {tried}, batch {clean(record['batch'])}"]
     lines += [f"{clean(name)}: {clean(_text(value))}" for name, value in (record["payload"] or {}).items()]
     lines += _request_lines(request)
-    for t in record["tries"]:
-        paid = "charged" if t["charged"] else "not charged"
-        lines.append(f"try {t['at']}: {clean(t['reason'])} ({paid}): {clean(t['message'])}")
+    lines += _try_lines(record["tries"])
     if record["cost_usd"] is not None:
         lines.append(f"cost of its last call: {usd(nano(record['cost_usd']))}")
     if record["status"] == "done":
@@ -202,10 +207,21 @@ def _record_text(record: dict[str, Any], request: Shown | RowcallError) -> str:
     if record["status"] not in ("done", "failed"):
         lines.append(f"not done: {clean(record['why_not_done'])}")
     if record["reason"]:
-        lines.append(
-            f"failed: {clean(record['reason'])}: {clean(record['error'] or '')}\n    {hint_for(record['reason'])}"
-        )
+        said = f"{clean(record['reason'])}: {clean(record['error'] or '')}"
+        if record["status"] == "failed":
+            lines.append(f"failed: {said}\n    {located(hint_for(record['reason']))}")
+        else:
+            lines.append(f"its last failure: {said}")
     return "\n  ".join(lines)
+
+
+def _try_lines(tries: list[dict[str, Any]]) -> Iterator[str]:
+    """A line for each try; below the last one the end of what came back, or of the traceback."""
+    for number, t in enumerate(tries, 1):
+        paid = "charged" if t["charged"] else "not charged"
+        yield f"try {t['at']}: {clean(t['reason'])} ({paid}): {clean(t['message'])}"
+        if number == len(tries) and t["body"]:
+            yield from (f"  {clean(line)}" for line in t["body"][-_SHOWN_BODY:].splitlines()[-_SHOWN_LINES:])
 
 
 def _text(value: Any) -> str:

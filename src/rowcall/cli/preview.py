@@ -12,7 +12,7 @@ import click
 
 from rowcall.cli.common import config_argument, config_options, load_config, setting_options
 from rowcall.cli.foresee import Foresight, Measured, foresee
-from rowcall.cli.hints import hint_for, stop_hint
+from rowcall.cli.hints import call_hint
 from rowcall.cli.places import placed
 from rowcall.cli.sampling import Sample, outcome_text, outcomes
 from rowcall.cli.sending import Preview, Shown
@@ -41,6 +41,10 @@ def preview(config: Path, limit: int, curl: bool, send: bool, **flags: Any) -> i
 
     Keys are never shown. Nothing is sent without --send, and nothing is stored: a run calls for these records again.
     """
+    if curl and send:
+        raise RowcallError(
+            "--curl and --send do not go together", remedy="--curl shows commands, --send makes the calls"
+        )
     loaded = load_config(config, flags)
     source = source_of(loaded)
     with placed(loaded):
@@ -97,7 +101,7 @@ async def _send(config: Config, samples: list[Sample]) -> Measured:
     async for outcome in outcomes(config, samples):
         click.echo(f"{clean(samples[number][0])}: {outcome_text(outcome)}")
         if not isinstance(outcome, Success):
-            click.echo(f"  {stop_hint(outcome.reason) or hint_for(outcome.reason)}")
+            click.echo(f"  {call_hint(outcome.reason)}")
         measured, number = _measured(measured, outcome), number + 1
     click.echo()
     return measured

@@ -45,7 +45,7 @@ def rehearse(config: Config, options: Options, *, quiet: bool, lasting: float = 
 
     Args:
         config: of the real run.
-        options: of the real run.
+        options: of the real run; nothing is exported.
         quiet: only the outcome is said.
         lasting: seconds, at most.
 
@@ -58,7 +58,7 @@ def rehearse(config: Config, options: Options, *, quiet: bool, lasting: float = 
     findings = examine(config)
     foresight = foresee(config, source_of(config), Preview(config), keep=([], 0))
     latency, known = _latency(config, foresight)
-    report = asyncio.run(_run(config, options, latency, lasting, quiet=quiet))
+    report = asyncio.run(_run(config, replace(options, output=None), latency, lasting, quiet=quiet))
     click.echo("\n  ".join(_outcome(config, report, foresight, f"{latency_text(latency)} a call{known}")))
     click.echo("\n  ".join(_troubles(findings, report)))
     return Exit.SOME_FAILED if findings.problem_count or report.tally.failed else Exit.DONE
@@ -80,7 +80,7 @@ async def _run(config: Config, options: Options, latency: float, lasting: float,
         pipeline = Pipeline(rehearsed, emit=_listener(progress), assembling=_assembling(config, api.url))
         progress.say(f"rehearsal, nothing is sent: {start_text(config, pipeline.concurrency)}")
         progress.start(pipeline, limit=options.limit)
-        asyncio.get_running_loop().call_later(lasting, pipeline.stop, "rehearsed")
+        asyncio.get_running_loop().call_later(lasting, pipeline.stop, "rehearsed", "seen enough")
         try:
             return await pipeline.run(options)
         finally:

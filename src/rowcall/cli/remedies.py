@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rowcall.cli.hints import stop_hint
+from rowcall.cli.located import Located
 from rowcall.config import Config, KeyPath
 from rowcall.ending import Ending
 from rowcall.progress import clean
@@ -28,10 +29,10 @@ _PLACES: dict[str, tuple[KeyPath, ...]] = {
 _SECRETS = {"env": "the variable {}", "file": "the text of {}", "command": "what {} prints"}
 
 
-def what_to_do(ending: Ending, config: Config) -> Iterator[str]:
-    """Lines of advice about a stop; none for what a person wanted."""
+def what_to_do(ending: Ending, config: Config, located: Located) -> Iterator[str]:
+    """Lines of advice about a stop, with ``located`` commands; none for what a person wanted."""
     if hint := stop_hint(ending.reason):
-        yield hint
+        yield located(hint)
     for path in _PLACES.get(ending.reason, ()):
         if config.handler is None or path[0] != "request":
             yield f"{_place(config, path)}: {_setting(config, path)}"

@@ -68,6 +68,9 @@ def run(config: Path, **flags: Any) -> int:
 def _rehearse(config: Config, flags: dict[str, Any]) -> int:
     from rowcall.cli.rehearsal import rehearse
 
+    if given := [flag for flag in ("json", "events") if flags[flag]]:
+        remedy = "what it finds is text on stdout; --json and --events tell of a real run"
+        raise RowcallError(f"--rehearse and --{given[0]} do not go together", remedy=remedy)
     with placed(config):
         return rehearse(config, _options(flags, Progress(sys.stderr)), quiet=flags["quiet"])
 

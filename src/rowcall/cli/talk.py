@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from rowcall.cli.located import Located
 from rowcall.cli.remedies import what_to_do
 from rowcall.config import Config
 from rowcall.events import InputRead
@@ -56,23 +56,22 @@ def stopping_text(in_flight: int, grace: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Following:
-    """The commands that may come after a run: to go on, and to see what failed."""
+    """The commands that may come after a run: to go on, to see what failed, and those of advice."""
 
     go_on: str
     errors: str
+    located: Located
 
     @classmethod
     def of(cls, config: Path) -> Following:
         """Those for a config, with its path as it was written, and as a shell reads it."""
-        if config == Path("config.toml"):
-            return cls("rowcall run", "rowcall errors")
-        named = shlex.quote(str(config))
-        return cls(f"rowcall run {named}", f"rowcall errors --config {named}")
+        located = Located(config)
+        return cls(located("rowcall run"), located("rowcall errors"), located)
 
 
 def finish_text(report: Report, config: Config, commands: Following) -> str:
     """What this run did, how things stand, and the next command."""
-    lines = [_headline(report), *what_to_do(report.ending, config), _counts(report)]
+    lines = [_headline(report), *what_to_do(report.ending, config, commands.located), _counts(report)]
     if report.tally.calls:
         lines.append(_calls(report.tally, report.elapsed))
     if report.tally.usage.input or report.tally.usage.output:
@@ -84,9 +83,7 @@ def finish_text(report: Report, config: Config, commands: Following) -> str:
         lines.append(_strays(report.strays))
     if report.output:
         lines.append(f"{shown(report.output)}: {counted(report.rows, 'row')}")
-    text = "\n  ".join(lines)
-    following = _next(report, commands)
-    return f"{text}\n{following}" if following else text
+    return "\n".join(["\n  ".join(lines), *_next(report, commands)])
 
 
 def shown(path: Path) -> str:
@@ -161,10 +158,9 @@ _REASONS_SHOWN = 5
 _MESSAGE_SHOWN = 120
 
 
-def _next(report: Report, commands: Following) -> str:
+def _next(report: Report, commands: Following) -> Iterator[str]:
+    if report.counts.of(Status.FAILED):
+        yield f"What failed and what to do: {commands.errors}"
     if report.left and report.ending.reason != "done":
         more = f" --max-cost {_more(report.counts.cost or 0)}" if report.ending.reason == "max_cost" else ""
-        return f"Go on with: {commands.go_on}{more}"
-    if report.counts.of(Status.FAILED):
-        return f"What failed and what to do: {commands.errors}"
-    return ""
+        yield f"Go on with: {commands.go_on}{more}"

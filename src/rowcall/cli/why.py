@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from rowcall.cli.hints import hint_for
+from rowcall.cli.located import Located
 from rowcall.job import Status
 from rowcall.progress import clean, short_time
 from rowcall.store.base import JobRow, RunRow, Try
@@ -38,20 +39,20 @@ class Standing:
         return next((HeldUp(**each) for each in said if each), None)
 
 
-def why(standing: Standing) -> str | None:
-    """One line; None where it is done."""
+def why(standing: Standing, located: Located) -> str | None:
+    """One line, with ``located`` commands; None where it is done."""
     job = standing.job
     match job.status:
         case Status.DONE:
             return None
         case Status.FAILED:
-            return f"failed: {job.reason or 'for no known reason'}: {hint_for(job.reason or '')}"
+            return f"failed: {job.reason or 'for no known reason'}: {located(hint_for(job.reason or ''))}"
         case Status.CANCELLED:
-            return "cancelled by hand; rowcall retry KEY brings it back"
+            return located("cancelled by hand; rowcall retry KEY brings it back")
         case Status.RUNNING:
-            return _running(standing)
+            return _running(standing, located)
         case _:
-            return _pending(standing)
+            return _pending(standing, located)
 
 
 def held_up_text(held_up: HeldUp) -> str:
@@ -67,21 +68,22 @@ _WORDS = {"offline": "offline", "resting": "resting as the API asked", "rate lim
 _UNTIL = {"offline": ", next try at", "resting": ", until", "rate limit": ", until"}
 
 
-def _running(standing: Standing) -> str:
+def _running(standing: Standing, located: Located) -> str:
     if standing.live:
         age = (standing.now - datetime.fromisoformat(standing.job.updated_at)).total_seconds()
         return f"taken by a run {short_time(max(age, 0.0))} ago; it is called, or waits for evidence about a failure"
-    return "its process died while it had it; the next rowcall run takes it back"
+    return located("its process died while it had it; the next rowcall run takes it back")
 
 
-def _pending(standing: Standing) -> str:
+def _pending(standing: Standing, located: Located) -> str:
     if not standing.stored:
-        return "its stored input was pruned; rowcall run reads it from the input again"
+        return located("its stored input was pruned; rowcall run reads it from the input again")
     if not standing.live:
-        return f"{_waits(standing)}no run is at work: rowcall run"
+        return _waits(standing) + located("no run is at work: rowcall run")
     if standing.held_up:
         return f"{_waits(standing)}the run is {held_up_text(standing.held_up)}"
-    return _waits(standing).removesuffix("; ") or "in line, or no longer in the input: rowcall run --all takes it then"
+    in_line = located("in line, or no longer in the input: rowcall run --all takes it then")
+    return _waits(standing).removesuffix("; ") or in_line
 
 
 def _waits(standing: Standing) -> str:

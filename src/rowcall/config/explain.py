@@ -40,6 +40,7 @@ _WORDS: dict[str, Callable[[dict[str, Any]], str]] = {
     "literal_error": lambda context: f"must be {context['expected']}".replace("'", '"'),
     "greater_than": lambda context: f"must be more than {context['gt']:g}",
     "greater_than_equal": lambda context: f"must be {context['ge']} or more",
+    "less_than_equal": lambda context: f"must be {context['le']} or less",
     "string_too_short": lambda context: "must not be empty",
     "too_short": lambda context: "must not be empty",
     "value_error": lambda context: str(context["error"]),
@@ -78,7 +79,7 @@ def _fault(details: ErrorDetails, model: type[BaseModel]) -> Fault:
     path, kind = details["loc"], details["type"]
     if kind == "extra_forbidden":
         return _unknown_key(path, details["input"], model)
-    words = _WORDS[kind](details.get("ctx", {}))
+    words = _WORDS[kind](details.get("ctx", {})) if kind in _WORDS else f"is wrong: {details['msg']}"
     shown = "" if kind in _SAY_ENOUGH or is_secret(path) else f", not {quoted(details['input'])}"
     remedy = "" if kind == "literal_error" else _REMEDIES.get(path, "")
     return Fault(path, f"{name_of(path)} {words}{shown}", remedy)

@@ -139,7 +139,7 @@ def _said(event: Event) -> str:
         case GateOpened():
             return f"back after {short_time(event.after)}"
         case Stopping() if event.in_flight and event.reason not in _BY_SIGNAL:
-            return f"stopping: {clean(event.message)}; {counted(event.in_flight, 'call')} in flight"
+            return f"stopping: {clean(event.message or event.reason)}; {counted(event.in_flight, 'call')} in flight"
         case Joined():
             return "another process works on this batch job: this one joins it, each record is called once"
         case Followed():

@@ -145,5 +145,7 @@ def check_is_there(path: Path, name: str) -> None:
 def _did_you_mean(path: Path) -> str:
     if not path.parent.is_dir():
         return f"there is no folder {path.parent}"
-    close = difflib.get_close_matches(path.name, [file.name for file in path.parent.iterdir()])
+    close = difflib.get_close_matches(
+        path.name, [file.name for file in path.parent.iterdir() if not file.name.endswith(("-wal", "-shm"))]
+    )
     return f"did you mean {' or '.join(close)}?" if close else f"nothing in {path.parent.resolve()} comes close"

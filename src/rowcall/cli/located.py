@@ -1,0 +1,35 @@
+"""Commands in advice, as they must be typed where the config is not ``config.toml``."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+USUAL = Path("config.toml")
+"""The config that needs no name."""
+
+_TAKES_CONFIG = re.compile(r"rowcall (?:run|check)\b")
+_TAKES_OPTION = re.compile(r"rowcall (?:errors\b|(?:retry|show) [^\s;,]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """Where a person said that a batch job is: by its config, or by its store."""
+
+    config: Path = USUAL
+    store: Path | None = None
+
+    def __call__(self, advice: str) -> str:
+        """The advice with the config or the store in each of its commands that need it."""
+        if self.store:
+            return _with(_TAKES_OPTION, advice, f" --store {shlex.quote(str(self.store))}")
+        if self.config == USUAL:
+            return advice
+        named = shlex.quote(str(self.config))
+        return _with(_TAKES_CONFIG, _with(_TAKES_OPTION, advice, f" --config {named}"), f" {named}")
+
+
+def _with(commands: re.Pattern[str], advice: str, words: str) -> str:
+    return commands.sub(lambda found: found[0] + words, advice)
