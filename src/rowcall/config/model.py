@@ -14,9 +14,10 @@ from pydantic import AfterValidator, PrivateAttr
 
 from rowcall.config.dotenv import environment
 from rowcall.config.following import Reference
+from rowcall.config.formats import EXPORT_SUFFIXES
 from rowcall.config.lines import KeyPath, dotted
 from rowcall.config.references import Fingerprinter, Masker, Resolver
-from rowcall.config.rules import EXPORT_SUFFIXES, Tree, table_in
+from rowcall.config.rules import Tree, table_in
 from rowcall.config.tables import (
     ApiTable,
     GroupTable,

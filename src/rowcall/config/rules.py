@@ -12,6 +12,7 @@ from pathlib import PurePath
 from typing import Any
 
 from rowcall.config.explain import Fault, name_of
+from rowcall.config.formats import EXPORT_SUFFIXES
 from rowcall.config.lines import KeyPath
 from rowcall.config.presets import PLACES, Place
 from rowcall.config.references import SECRET_HEADERS, is_reference
@@ -19,19 +20,6 @@ from rowcall.config.secret import Secret
 from rowcall.config.units import quoted
 
 Tree = dict[str, Any]
-
-EXPORT_SUFFIXES = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "json",
-    ".parquet": "parquet",
-    ".db": "sqlite",
-    ".sqlite": "sqlite",
-    ".sqlite3": "sqlite",
-}
-"""The format of an export by the end of its file's name."""
 
 _INTEGERS = range(-(2**63), 2**64)  # what the wire can write
 _TABLES_OF_HEADERS = (("api", "headers"), ("request", "headers"))

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
+from rowcall.config.formats import ExportFormat
 from rowcall.config.references import is_reference
 from rowcall.config.secret import Secret
 from rowcall.config.units import Duration, MaxFailures, RateLimits, Share, Size, TokenRateLimits, quoted
@@ -226,7 +227,7 @@ class OutputTable(Table):
     """``[output]``: the export; without a path none is written."""
 
     path: Text | None = None
-    format: Literal["csv", "tsv", "jsonl", "json", "parquet", "sqlite", "openai-batch-output"] | None = None
+    format: ExportFormat | None = None
     table: Text | None = None
     keep: Texts | None = None
     overwrite: bool = False

@@ -7,26 +7,14 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import BinaryIO
 
 from rowcall import atomic
+from rowcall.config.formats import EXPORT_SUFFIXES, ExportFormat
 from rowcall.errors import OutputError
 from rowcall.exports.base import Export
 
-FormatName = Literal["csv", "tsv", "jsonl", "json", "parquet", "sqlite", "openai-batch-output"]
-
-SUFFIXES: dict[str, FormatName] = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "json",
-    ".parquet": "parquet",
-    ".db": "sqlite",
-    ".sqlite": "sqlite",
-    ".sqlite3": "sqlite",
-}
-"""What each suffix means."""
+FormatName = ExportFormat
 
 
 @contextmanager
@@ -76,7 +64,7 @@ def _opened(
 
 def is_table(path: str | Path, format: FormatName | None = None) -> bool:  # noqa: A002  the word of the config
     """Whether rows go into a table of a SQLite file."""
-    return (format or SUFFIXES.get(Path(path).suffix.lower())) == "sqlite"
+    return (format or EXPORT_SUFFIXES.get(Path(path).suffix.lower())) == "sqlite"
 
 
 def destination(path: str | Path) -> AbstractContextManager[BinaryIO]:
@@ -101,10 +89,10 @@ def check_export(path: Path, *, format: FormatName | None = None) -> None:  # no
 
 def _by_suffix(path: Path) -> FormatName:
     suffix = path.suffix.lower()
-    if suffix not in SUFFIXES:
+    if suffix not in EXPORT_SUFFIXES:
         what = f"{path}: {suffix or 'a file without a suffix'} is not a format that is written"
-        raise OutputError(what, remedy=f"known are {' '.join(SUFFIXES)}; or say --format")
-    return SUFFIXES[suffix]
+        raise OutputError(what, remedy=f"known are {' '.join(EXPORT_SUFFIXES)}; or say --format")
+    return EXPORT_SUFFIXES[suffix]
 
 
 @contextmanager
