@@ -9,7 +9,7 @@ import pytest
 
 from rowcall.cli.hints import HINTS, call_hint, hint_for, stop_hint
 from rowcall.cli.located import Located
-from rowcall.cli.talk import Following, finish_text, input_text, start_text, stopping_text
+from rowcall.cli.talk import Following, finish_text, input_text, kept_text, start_text, stopping_text
 from rowcall.client import failures as wire
 from rowcall.config import load
 from rowcall.ending import Ending
@@ -106,6 +106,15 @@ def test_failures_by_reason_with_a_sample(config):
     assert lines[-1] == "What failed and what to do: rowcall errors"
     first = ended(report("limit", done=0, failed=3, left=7, errors=groups), config).splitlines()
     assert first[-2:] == ["What failed and what to do: rowcall errors", "Go on with: rowcall run"]
+
+
+def test_a_redo_that_had_nothing_to_do():
+    """Where answers were kept for this request before, it says how to have records called again."""
+    commands = Following.of(Path("other.toml"))
+    assert not kept_text(report(), commands)
+    idle = report()
+    idle.tally.calls = 0
+    assert kept_text(idle, commands).endswith(": rowcall retry --done --config other.toml --batch B")
 
 
 def test_strays(config):
