@@ -151,6 +151,7 @@ def test_the_next_command_is_one_for_a_shell(config):
         ("model_not_found", ["config.toml:9: [request] body.model = m"]),
         ("unreachable", ["check the network", "[api] base_url = https://api.openai.com/v1"]),
         ("disk_full", ["Make room"]),
+        ("handler_error", ["rowcall show KEY has the traceback"]),
         ("tls_untrusted", ["certificate"]),
     ],
 )
