@@ -9,7 +9,7 @@
         report = await job.run(label)                             # run again = go on
         async for result in job.results(): ...
 
-    rowcall.map(label, rows, key="id", store="reviews.db")        # scripts and notebooks
+    rowcall.map(label, rows, key="id", store="reviews.db", api="openai")   # scripts and notebooks
 
 What a name needs is imported when it is first used.
 """

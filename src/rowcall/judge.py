@@ -117,6 +117,8 @@ class Judge:
             decision = decide(one.failure, one.job, self._standing_of(one), self._policy)
             if one.verdict is Verdict.PROVEN and one.failure.cls is FailureClass.NOT_SENT:
                 self._releases[one.job.row] = self._releases.get(one.job.row, 0) + 1
+            if decision.action is Action.FAIL:
+                self._forget(one.job)
             yield self._settlement(one.job, one.failure, decision)
 
     def _standing(self, job: Job, failure: Failure, now: float) -> Standing:

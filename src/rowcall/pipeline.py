@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -13,7 +13,7 @@ from rowcall.client import raise_descriptor_limit
 from rowcall.config import Config
 from rowcall.ending import Ending
 from rowcall.engine import Begun, Engine, Timing
-from rowcall.errors import RequestChanged, RowcallError, SchemaMismatch, Unavailable
+from rowcall.errors import Busy, Full, RequestChanged, RowcallError, SchemaMismatch, Unavailable
 from rowcall.events import Event, Exporting, Joined, Listener, StoreWaits
 from rowcall.exports import FormatName
 from rowcall.job import Status
@@ -198,9 +198,9 @@ class Pipeline:
             try:
                 ending = await engine.work()
             except RowcallError as error:
-                await begun.store.end_run(begun.run, "error", {"message": error.message})
+                await self._end(begun, "error", {"message": error.message})
                 raise
-            await begun.store.end_run(begun.run, ending.reason, engine.totals())
+            await self._end(begun, ending.reason, engine.totals())
             self._worked_off = True
             return await self._report(begun, ending, output, monotonic() - started)
 
@@ -242,7 +242,9 @@ class Pipeline:
 
     async def _agree(self, parts: Parts, options: Options) -> _Agreement:
         """Ask before a changed request makes done records be called again."""
-        standing = await self._standing(parts)
+        standing, alive = await self._standing(parts)
+        if alive and not standing.latest:
+            raise _another_request(self.config.name)
         known = standing.done > 0
         if standing.latest or not standing.done_under_others:
             return _Agreement(known=known)
@@ -251,13 +253,15 @@ class Pipeline:
             raise _changed(self.config.name, standing)
         return _Agreement(keep=choice == "keep", known=known)
 
-    async def _standing(self, parts: Parts) -> RequestStanding:
+    async def _standing(self, parts: Parts) -> tuple[RequestStanding, bool]:
+        """How the request stands to the store, and whether another run of the kind is at work."""
         try:
             reader = await open_reader(self.config)
         except (Unavailable, SchemaMismatch):  # not made yet, or half made; else opening it to write says the same
-            return RequestStanding(None, latest=True, done=0, done_under_others=0)
+            return RequestStanding(None, latest=True, done=0, done_under_others=0), False
         async with reader:
-            return await reader.request_standing(self.config.name, parts.request_hash)
+            standing = await reader.request_standing(self.config.name, parts.request_hash)
+            return standing, bool(await reader.live_runs(self.config.name))
 
     async def _begin(self, stack: AsyncExitStack, parts: Parts, agreement: _Agreement, options: Options) -> Begun:
         """Open the store and make this run known in it; what begins here ends with ``stack``."""
@@ -292,6 +296,11 @@ class Pipeline:
             spent,
             options.sample,
         )
+
+    async def _end(self, begun: Begun, reason: str, totals: dict[str, object]) -> None:
+        """Write how a run ended; where the store takes nothing more, whoever looks sees that its process is gone."""
+        with suppress(Busy, Full):
+            await begun.store.end_run(begun.run, reason, totals)
 
     def _wired(self, begun: Begun) -> Engine:
         engine = Engine(
@@ -337,6 +346,13 @@ class Pipeline:
             self._engine.hear(event)
         if self._listener:
             self._listener(event)
+
+
+def _another_request(name: str) -> RowcallError:
+    return RowcallError(
+        f"{name}: another run is at work with another request",
+        remedy="Let it end, or stop it with Ctrl+C in its terminal; then this one can go on.",
+    )
 
 
 def _changed(name: str, standing: RequestStanding) -> RequestChanged:

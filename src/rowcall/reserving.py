@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import add
 from time import monotonic
 from typing import Protocol
 
@@ -201,15 +202,22 @@ class Reserving(Places):
         for request in asking:
             request.leaves.set_result(now)
 
+    def _owe(self, buckets: tuple[Bucket, ...], owed: Cost) -> None:
+        """What could not be told to the store is still to be paid."""
+        if buckets == self._buckets:
+            self._owed = tuple(map(add, self._owed, owed))
+
     async def _reserve(self, buckets: tuple[Bucket, ...], calls: list[Cost]) -> Reserved | None:
         """Ask the store; None where it cannot be asked now."""
         owed, self._owed = self._owed, (0.0,) * len(buckets)
         try:
             reserved = await self._store.reserve(self._target, buckets, calls, owed)
         except Busy as busy:
+            self._owe(buckets, owed)
             self._emit(StoreWaits(busy.message))
             return None
         except Full as full:
+            self._owe(buckets, owed)
             self._full(full)
             return None
         if reserved.rest:

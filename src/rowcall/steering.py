@@ -95,6 +95,6 @@ class Steering:
             self._rested.clear()
             until = self._helm.rate.resting_until
             if until > self._known_until + SAME:
-                self._known_until = until
                 with suppress(Busy, Full):
                     await self._store.penalize(self._target, max(0.0, until - monotonic()))
+                    self._known_until = until

@@ -213,7 +213,7 @@ class Worker:
 
     def _demand(self, now: float) -> int:
         """How many jobs to claim now: what may leave within 100 ms, and a quarter of the slots ahead."""
-        if self._ending or now < self._dry_until or (self._twins and self._twins.crowded):
+        if self._held() or now < self._dry_until or (self._twins and self._twins.crowded):
             return 0
         room = self._judge.gate.room(now)
         if room is not None:
@@ -416,7 +416,8 @@ class Worker:
         if self._give_up(now):
             return
         gate, rate = self._judge.gate.room_at(), self._rate.next_at(now) - AHEAD
-        until = [now + LOOK_AGAIN, *(t for t in (self._dry_until, gate, rate) if t is not None and t > now)]
+        ends = (self._dry_until, gate, rate, self._rate.resting_until)
+        until = [now + LOOK_AGAIN, *(end for end in ends if end is not None and end > now)]
         with suppress(TimeoutError):
             async with asyncio.timeout(min(until) - now):
                 await self._wake.wait()
@@ -478,7 +479,10 @@ class Worker:
         """Drop the calls that a person cancelled; a probe is let be, since the gate waits for what it gives."""
         if not cancelled or self._judge.gate.closed:
             return
+        dropped = [job for job in self._ready if (job.row, job.epoch) in cancelled]
         self._ready = deque(job for job in self._ready if (job.row, job.epoch) not in cancelled)
+        for job in dropped:
+            self._part(job)
         for call, job in self._calls.items():
             if (job.row, job.epoch) in cancelled:
                 call.cancel()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from itertools import pairwise
 
 import pytest
@@ -15,6 +16,7 @@ from rowcall.pace.concurrency import Slots
 from rowcall.pace.headers import Said
 from rowcall.pace.quotas import Quotas
 from rowcall.pace.rate import Limit
+from rowcall.pace.room import Room
 
 TOO_FAST = Failure(FailureClass.PACE, "rate_limited", "", 429)
 DOWN = Failure(FailureClass.SERVER, "http_503", "", 503)
@@ -304,3 +306,22 @@ def test_not_adaptive_follows_nothing():
     adaptive = Adaptive(50, learns=False)
     adaptive.arrive(adaptive.depart(0.0), 0.1, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "60"}, TOO_FAST)
     assert (adaptive.slots, adaptive.next_at(0.2), adaptive.places(0.2, 0.1, 30)) == (50, 0.2, 30)
+
+
+async def test_a_waiter_that_is_cancelled_takes_nobodys_turn():
+    """Room that comes free after one of two waiters was cancelled wakes the other."""
+    adaptive = Adaptive(1)
+    room, passage = Room(adaptive), adaptive.depart(0.0)
+
+    async def wait():
+        while not room.is_free:
+            await room.more()
+
+    first, second = asyncio.create_task(wait()), asyncio.create_task(wait())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    first.cancel()
+    await asyncio.wait([first])
+    adaptive.arrive(passage, 1.0, {}, None)
+    room.wake()
+    await asyncio.wait_for(second, 4)

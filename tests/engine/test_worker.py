@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from time import monotonic
+from types import SimpleNamespace
 
 import pytest
 
@@ -192,6 +194,22 @@ async def test_a_limited_run_ends_when_its_last_record_is_cancelled(engine):
     await run.store.cancel("k", Selection(("1",)))
     assert (await asyncio.wait_for(working, 4)).reason == "limit"
     assert await run.counts() == {Status.DONE: 2, Status.CANCELLED: 1, Status.PENDING: 17}
+
+
+async def test_a_rest_is_waited_out_without_a_claim(engine):
+    """A run that starts while the target rests claims nothing until the rest is over, and then goes on at once."""
+    run = await engine(20)
+    run.rate.rest(0.6, monotonic())
+    working = asyncio.create_task(run.worker.run())
+    await asyncio.sleep(0.4)
+    assert {job.epoch for job in await run.store._read(_epochs)} == {0}
+    await asyncio.wait_for(working, 4)
+    assert await run.counts() == {Status.DONE: 20}
+    assert {job.epoch for job in await run.store._read(_epochs)} == {1}
+
+
+def _epochs(connection):
+    return [SimpleNamespace(epoch=epoch) for (epoch,) in connection.execute("SELECT epoch FROM jobs")]
 
 
 async def test_settings_back_by_hand_are_seen(engine):

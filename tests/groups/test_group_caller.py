@@ -165,3 +165,13 @@ async def test_a_record_that_does_not_fit_the_template(calls, api):
     """It fails by itself, and nothing waits for it."""
     assert (await calls.make(job(1))).reason == "template_error"
     assert not api.calls
+
+
+async def test_a_dropped_group_takes_nobody_in(calls):
+    """A call that comes after the only member of a group was dropped begins another group."""
+    dropped = calls.start(1)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    dropped.cancel()
+    await asyncio.wait([dropped])
+    assert (await asyncio.wait_for(calls.start(2), 4)).value == embedding("text 2")

@@ -160,3 +160,16 @@ async def test_a_handler_runs_once_for_the_same_columns(tmp_path, till):
         report = await job.run(label)
         assert [result.value async for result in job.results()] == ["text 0", "text 1"] * 20
     assert (report.done, sorted(seen)) == (40, ["text 0", "text 1"])
+
+
+async def test_a_cancelled_caller_leaves_its_twins_to_another(project, till):
+    """Records that wait for a twin whose turn has not come when it is cancelled are called all the same."""
+    till.latency = 0.3
+    project.write([[f"k{n}", f"text {min(n, 12)} is good", ""] for n in range(30)], concurrency=8)
+    pipeline = Pipeline(load(project.folder / "config.toml"))
+    working = asyncio.create_task(pipeline.run())
+    await asyncio.wait_for(till.wait_for_calls(5), 10)
+    await asyncio.to_thread(project.sql, "UPDATE jobs SET status = 'cancelled' WHERE id = 'k12' AND status <> 'done'")
+    report = await asyncio.wait_for(working, 30)
+    assert report.left == 0
+    assert report.done >= 29

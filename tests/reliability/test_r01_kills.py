@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 from lives import Lives
-from project import Project
-
-from rowcall.mock import MockAPI
 
 
-@pytest.mark.parametrize("seeds", [(0, 1), (2, 3), (4, 5)])
-async def test_seven_kills(tmp_path, seeds):
+@pytest.mark.parametrize("seed", range(6))
+async def test_two_kills(project, seed):
     """Killed anywhere: every record ends once, what is stored is not called again, repeats are bounded."""
-    async with MockAPI() as one, MockAPI() as other:
-        folders = [tmp_path / "one", tmp_path / "other"]
-        for folder in folders:
-            folder.mkdir()
-        projects = map(Project, folders, (one, other))
-        await asyncio.gather(*map(kill, projects, seeds, (4, 3)))
+    await kill(project, seed, 2)
 
 
 @pytest.mark.slow

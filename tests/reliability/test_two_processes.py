@@ -27,3 +27,18 @@ async def test_the_other_one_takes_over(project):
     calls = [key_of(call) for call in project.api.calls]
     assert 200 <= len(calls) <= 200 + lost + 2 * 8
     assert "crashed" in dict(project.sql("SELECT stop_reason, 1 FROM runs"))
+
+
+async def test_two_requests_do_not_mix(project):
+    """A run with another request is refused while one is at work, before anything is written; afterwards it goes on."""
+    project.api.latency = 0.2
+    project.write(some_rows(60))
+    staying = await project.start("run")
+    await asyncio.wait_for(project.api.wait_for_calls(10), 20)
+    (project.folder / "prompt.md").write_text("Judge it in another way.\n")
+    refused = await project.run("run", "--if-changed", "redo")
+    assert refused.code == 2
+    assert "another run is at work with another request" in refused.err
+    assert (await project.end(staying)).code == 0
+    assert len(project.api.calls) == 60
+    ended_once(project, 60)

@@ -59,8 +59,8 @@ async def test_pause_and_go_on(project, start):
 
 async def test_a_rate_is_set_and_taken_away(project, start):
     """A rate that is set holds from then on, and ``off`` lets go of the config's."""
-    project.api.latency = 0.01
-    project.write(some_rows(700), concurrency=10)
+    project.api.latency = 0.02
+    project.write(some_rows(1400), concurrency=10)
     pipeline = project.pipeline()
     running = start(pipeline)
     await project.api.wait_for_calls(100)
@@ -71,7 +71,7 @@ async def test_a_rate_is_set_and_taken_away(project, start):
     await asyncio.sleep(0.6)
     assert project.api.arrived - calls <= 5
     await project.set(requests="off")
-    assert (await running).done == 700
+    assert (await running).done == 1400
 
 
 @pytest.mark.parametrize("keep", [True, False])

@@ -10,6 +10,7 @@ from time import monotonic
 
 import pytest
 
+from rowcall.errors import Busy
 from rowcall.outcome import Usage
 from rowcall.pace.buckets import Bucket
 from rowcall.pace.outlook import Outlook
@@ -114,3 +115,23 @@ async def test_without_limits(reserve, tmp_path):
         assert await reserving.place(ONE)
     with closing(sqlite3.connect(tmp_path / "t.db")) as connection:
         assert connection.execute("SELECT count(*) FROM limits").fetchone() == (0,)
+
+
+async def test_what_cannot_be_told_is_still_owed(reserve, monkeypatch):
+    """Tokens that were used beyond their estimate are paid when the store is free again."""
+    async with reserve(Bucket("tokens", 1000, 60)) as reserving:
+        reserving.correct(ONE, Usage(input=500))
+        asked = reserving.store.reserve
+        owed = []
+
+        async def held_once(target, buckets, calls, debt):
+            owed.append(debt)
+            if len(owed) == 1:
+                raise Busy("held")
+            return await asked(target, buckets, calls, debt)
+
+        monkeypatch.setattr(reserving.store, "reserve", held_once)
+        await reserving._reserve(reserving.buckets, [(1.0,)])
+        await reserving._reserve(reserving.buckets, [(1.0,)])
+        assert owed[0] == owed[1]
+        assert owed[0][0] == pytest.approx(499)

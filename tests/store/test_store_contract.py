@@ -658,6 +658,7 @@ async def _crash(desk, times):
         await other.claim()
         await other.vanish()
         await desk.store.reap()
+        desk.clock.move(1.0)  # a suspect waits so long
 
 
 async def test_poison(desk):
@@ -698,6 +699,8 @@ async def test_suspects_run_alone(desk):
         await other.vanish()
         await desk.store.reap()
     assert await desk.store.left("k", desk.pass_) == Left(False, 0.0)
+    assert (await desk.store.left("k", desk.pass_, only=[1])).due_in == pytest.approx(1.0, abs=0.01)
+    desk.clock.move(1.0)
     healthy = await desk.claim()
     assert [job.key for job in healthy] == ["b", "c"]
     assert await desk.claim() == []
@@ -882,3 +885,16 @@ async def test_check(desk):
     """A sound store has no faults."""
     await desk.bring("a")
     assert await desk.store.check() == []
+
+
+async def test_what_a_person_set_back_is_asked_what_the_next_run_asks(desk):
+    """A job of no pass, which any run may take, is asked that run's own request."""
+    await desk.bring("a")
+    await desk.fail(await desk.one())
+    await desk.store.retry("k", Selection(("a",)))
+    other = await desk.store.request("k", "another")
+    job = await desk.one()
+    assert job.request == other
+    await desk.done(job, value="new")
+    assert (await desk.store.request_standing("k", "another")).done == 1
+    assert (await desk.store.request_standing("k", "ask")).done == 0

@@ -186,12 +186,18 @@ class Model:
             self.answers.setdefault(claimed.key, []).append(answer)
         return False
 
+    def take_along(self):
+        for job in self.jobs.values():
+            if job.status == "pending" and job.pass_ is None:
+                job.request = self.request
+
     def crash(self, session):
         for job in self.jobs.values():
             if job.status == "running" and job.session == session:
                 job.crashes += 1
                 job.status = "pending" if job.crashes < 5 else "failed"
-                job.due, job.wait = self.now, 0
+                job.wait = 1.0 if job.crashes >= 3 else 0
+                job.due = self.now + job.wait
 
     def retry(self, key):
         job = self.jobs.get(key)
@@ -267,6 +273,7 @@ class StoreMachine(RuleBasedStateMachine):
     def use_request(self, name):
         self.model.request = self._do(self.store.request("k", name))
         assert self.model.requests.setdefault(name, self.model.request) == self.model.request
+        self.model.take_along()
 
     @rule(name=REQUESTS)
     def adopt(self, name):
@@ -275,6 +282,7 @@ class StoreMachine(RuleBasedStateMachine):
         for other in self.model.requests.values():
             if other != self.model.request:
                 self.model.adopted[other] = self.model.request
+        self.model.take_along()
 
     @rule(keys=st.lists(KEYS, min_size=1, max_size=5), text=TEXTS, new_pass=st.booleans())
     def enqueue(self, keys, text, new_pass):

@@ -83,10 +83,14 @@ def carry_out(config: Config, flags: dict[str, Any], following: Following) -> in
         ConfigError: the config asks for uvloop, which is not installed.
     """
     _require_one_on_stdout(config, flags)
-    with ExitStack() as stack:
-        lines = stack.enter_context(EventLines(flags["events"])) if flags["events"] else None
-        runner = stack.enter_context(asyncio.Runner(loop_factory=loop_factory(config)))
-        return runner.run(_run(config, flags, following, lines))
+    try:
+        with ExitStack() as stack:
+            lines = stack.enter_context(EventLines(flags["events"])) if flags["events"] else None
+            runner = stack.enter_context(asyncio.Runner(loop_factory=loop_factory(config)))
+            return runner.run(_run(config, flags, following, lines))
+    except KeyboardInterrupt:  # while the export was written
+        click.echo(_LEFT, err=True)
+        return Exit.INTERRUPTED
 
 
 def _require_one_on_stdout(config: Config, flags: dict[str, Any]) -> None:
@@ -116,9 +120,6 @@ async def _run(config: Config, flags: dict[str, Any], following: Following, line
         if not heard:
             raise
         return _SIGNALLED[heard[0]]
-    except KeyboardInterrupt:
-        progress.say(_LEFT)
-        return Exit.INTERRUPTED
     finally:
         await progress.close()
     progress.say(finish_text(report, config, following))

@@ -117,6 +117,7 @@ class GroupCaller:
         """A call was dropped; with the last of its group the request is dropped, too."""
         task = self._on_the_way.get(group)
         if task and not task.cancelling() and not any(member.waits for member in group.members):
+            group.close()  # whoever comes next begins another
             task.cancel()
 
     async def _carry(self, group: Gathering) -> None:

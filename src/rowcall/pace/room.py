@@ -27,6 +27,8 @@ class Room:
         try:
             await woken
         except asyncio.CancelledError:
+            if woken in self._waiting:
+                self._waiting.remove(woken)
             self.wake()
             raise
 

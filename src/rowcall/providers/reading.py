@@ -55,8 +55,8 @@ class Reading:
         found = document if self.extract is None else self.extract(document)
         if self.parse and isinstance(found, str) and found.strip():
             found = parse_text(found)
-        if isinstance(found, dict | list):
-            _refuse_depth(found)
+        if not isinstance(found, str | None):
+            _refuse_unwritable(found)
         if found is not None and self.validate:
             self.validate(found)
         return found
@@ -75,11 +75,11 @@ class Reading:
                 raise Unacceptable("assertion", f"{words} does not hold")
 
 
-def _refuse_depth(found: Any) -> None:
-    """Nothing is taken for an answer that could not be written as JSON again (about 250 levels)."""
+def _refuse_unwritable(found: Any) -> None:
+    """Nothing is taken for an answer that could not be written as JSON again: too deep (250 levels), too large, NaN."""
     try:
         values.dumps(found)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise Unacceptable("not_json", f"the answer is no JSON that can be kept: {error}") from error
 
 
@@ -129,7 +129,7 @@ def compile_path(path: str, where: str = "response.extract") -> Extract:
     def extract(document: Any) -> Any:
         try:
             return compiled.search(document)
-        except JMESPathError as error:
+        except (JMESPathError, ValueError, TypeError, ArithmeticError) as error:  # ceil() of infinity, for one
             raise Unacceptable("extract_failed", f"{where} {path!r}: {error}") from error
 
     return extract

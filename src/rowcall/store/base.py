@@ -462,7 +462,10 @@ class Store(Reader, Protocol):
         """Write why a run stopped and what it did."""
 
     async def request(self, kind: str, hash_: str) -> int:
-        """Make a request the kind's latest; returns its number, the same for the same hash."""
+        """Make a request the kind's latest; returns its number, the same for the same hash.
+
+        Pending jobs of no pass are asked it from now on: any run may take them, and sends its own request.
+        """
 
     async def adopt(self, kind: str, hash_: str) -> int:
         """As ``request``, and answers made with any other request of the kind count for it from now on."""
@@ -519,7 +522,8 @@ class Store(Reader, Protocol):
     async def reap(self) -> int:
         """Put back what dead sessions held; returns how many jobs.
 
-        They get the error ``stale lease`` and crashes + 1; after 5 crashes a job is failed, reason ``poison``.
+        They get the error ``stale lease`` and crashes + 1; from 3 crashes on a job waits for a second, after 5 it is
+        failed, reason ``poison``.
         """
 
     async def left(self, kind: str, pass_: int, *, only: Sequence[int] | None = None) -> Left:

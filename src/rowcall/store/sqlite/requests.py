@@ -10,12 +10,18 @@ _USE = """
     ON CONFLICT DO UPDATE SET used = excluded.used
     RETURNING id
 """
+# Jobs that a person set back belong to no pass: whatever run takes them sends its own request.
+_TAKE_ALONG = """
+    UPDATE jobs INDEXED BY jobs_pending SET request = :number
+    WHERE status = 'pending' AND kind = :kind AND pass IS NULL AND request <> :number
+"""
 _ADOPT = "UPDATE requests SET adopted_as = :number WHERE kind = :kind AND id <> :number"
 
 
 def request(connection: sqlite3.Connection, _now: float, kind: str, hash_: str) -> int:
-    """Make a request the kind's latest; returns its number."""
+    """Make a request the kind's latest, also for jobs that any run may take; returns its number."""
     (number,) = connection.execute(_USE, {"kind": kind, "hash": hash_}).fetchone()
+    connection.execute(_TAKE_ALONG, {"kind": kind, "number": number})
     return int(number)
 
 

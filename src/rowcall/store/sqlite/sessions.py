@@ -13,11 +13,14 @@ from rowcall.store.base import Run
 from rowcall.store.sqlite import steering
 from rowcall.store.sqlite.clock import stamp
 from rowcall.store.sqlite.locks import HOST, FileLock, beside, is_free
+from rowcall.store.sqlite.queries import SUSPECT
 
 BEATS_A_LEASE = 12
 """A session silent for that many beats of a watcher is dead."""
 LONGEST_BEAT = 5.0
 """Seconds between two beats, at most."""
+SUSPECT_WAITS = 1.0
+"""Seconds that a suspect waits after each: processes that are killed one after the other do not all meet it."""
 POISON = 5
 """Crashes after which a job is failed."""
 
@@ -38,7 +41,9 @@ _RELEASE_ALL = """
 """
 
 _PUT_BACK_ORPHANS = """
-    UPDATE jobs SET crashes = crashes + 1, session = NULL, updated_at = :at, run_after = :at, wait_ms = 0,
+    UPDATE jobs SET crashes = crashes + 1, session = NULL, updated_at = :at,
+        run_after = CASE WHEN crashes + 1 < :suspect THEN :at ELSE :later END,
+        wait_ms = CASE WHEN crashes + 1 < :suspect THEN 0 ELSE :wait_ms END,
         status = CASE WHEN crashes + 1 < :poison THEN 'pending' ELSE 'failed' END,
         reason = CASE WHEN crashes + 1 < :poison THEN reason ELSE 'poison' END,
         error = 'stale lease'
@@ -101,7 +106,8 @@ def reap(connection: sqlite3.Connection, now: float, path: Path, silent: set[int
     for session in unlocked | silent:
         connection.execute(_FORGET, (session,))
     at = stamp(now)
-    count = connection.execute(_PUT_BACK_ORPHANS, {"at": at, "poison": POISON}).rowcount
+    later = {"later": stamp(now + SUSPECT_WAITS), "wait_ms": round(SUSPECT_WAITS * 1000)}
+    count = connection.execute(_PUT_BACK_ORPHANS, {"at": at, "suspect": SUSPECT, "poison": POISON} | later).rowcount
     if connection.execute(_CLOSE_RUNS, (at,)).rowcount or count:
         heal(connection, now)
     for session in unlocked:
