@@ -284,6 +284,17 @@ def test_what_the_events_tell():
     assert view_of(stand_in(), following, 0.0).held_up == "stopping: waiting for calls in flight, up to 30s"
 
 
+def test_what_fails_before_anything_succeeded_is_named():
+    """Until the first success the display says what the latest call failed with; afterwards the counts do."""
+    following = Following()
+    failed = CallEnded("a", refused("refused:\x1b[2J 127.0.0.1:9"), Decision(Action.RELEASE))
+    following(failed)
+    assert view_of(stand_in(), following, 0.0).held_up == "nothing has succeeded yet: refused: [2J 127.0.0.1:9"
+    following(CallEnded("b", Success(1), Decision(Action.DONE)))
+    following(failed)
+    assert not view_of(stand_in(), following, 0.0).held_up
+
+
 def test_fewer_calls_at_a_time_are_explained():
     """Once the API has slowed a run, the display says to how many and why, until all slots are in use again."""
     following = Following()

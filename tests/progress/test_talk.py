@@ -9,7 +9,7 @@ import pytest
 
 from rowcall.cli.hints import HINTS, call_hint, hint_for, stop_hint
 from rowcall.cli.located import Located
-from rowcall.cli.talk import Following, finish_text, input_text, start_text, stopping_text
+from rowcall.cli.talk import Following, finish_text, input_text, kept_text, start_text, stopping_text
 from rowcall.client import failures as wire
 from rowcall.config import load
 from rowcall.ending import Ending
@@ -108,6 +108,15 @@ def test_failures_by_reason_with_a_sample(config):
     assert first[-2:] == ["What failed and what to do: rowcall errors", "Go on with: rowcall run"]
 
 
+def test_a_redo_that_had_nothing_to_do():
+    """Where answers were kept for this request before, it says how to have records called again."""
+    commands = Following.of(Path("other.toml"))
+    assert not kept_text(report(), commands)
+    idle = report()
+    idle.tally.calls = 0
+    assert kept_text(idle, commands).endswith(": rowcall retry --done --config other.toml --batch B")
+
+
 def test_strays(config):
     """Records that left the input are counted in the right number."""
     assert "  1 record is no longer in the input and was left alone" in ended(report(strays=1), config)
@@ -142,6 +151,7 @@ def test_the_next_command_is_one_for_a_shell(config):
         ("model_not_found", ["config.toml:9: [request] body.model = m"]),
         ("unreachable", ["check the network", "[api] base_url = https://api.openai.com/v1"]),
         ("disk_full", ["Make room"]),
+        ("handler_error", ["rowcall show KEY has the traceback"]),
         ("tls_untrusted", ["certificate"]),
     ],
 )

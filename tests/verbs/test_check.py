@@ -146,6 +146,17 @@ async def test_a_probe_that_reaches_nobody_says_what_to_look_at(project):
     assert "retry" not in ran.out
 
 
+async def test_a_changed_request_is_told_before_a_run_asks(finished):
+    """Once the prompt differs from that of done records, check and preview say that a run would stop for it."""
+    for verb in ("check", "preview"):
+        assert "has changed" not in (await finished.run(verb)).out
+    (finished.folder / "prompt.md").write_text("Another question.\n")
+    for verb in ("check", "preview"):
+        ran = await finished.run(verb)
+        assert ran.code == 0
+        assert "the request has changed since 10 records were done: rowcall run needs --if-changed" in ran.out
+
+
 async def test_a_variable_that_cannot_be_used_is_named(project):
     """A flag that was set by its variable is blamed by the variable's name, exit 2."""
     project.write(some_rows(1))

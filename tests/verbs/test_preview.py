@@ -52,6 +52,23 @@ async def test_what_it_would_cost(keyed):
     assert "in all\nabout $0.25" in ran.out.replace("0.2500", "0.25")
 
 
+async def test_what_the_cost_hangs_on(keyed):
+    """A guess says how many tokens out it takes a call to have; none is guessed once it is measured."""
+    keyed.replace("[stop]", "[price]\ninput = 1.0\noutput = 2.0\n[stop]")
+    assert (
+        "in all: 500 tokens out assumed for each; rowcall preview --send measures it"
+        in (await keyed.run("preview")).out
+    )
+    assert "assumed for each" not in (await keyed.run("preview", "-n", "1", "--send")).out
+
+
+async def test_repeated_records(keyed):
+    """With [input] dedupe the numbers are said to count each record that sends the same."""
+    assert "called once" not in (await keyed.run("preview")).out
+    keyed.replace('key = "id"', 'key = "id"\ndedupe = true')
+    assert "records that send the same are called once" in (await keyed.run("preview")).out
+
+
 async def test_after_a_run_the_store_knows_better(finished):
     """Done records are counted, and tokens and latency are those that were met."""
     finished.rows(some_rows(30))

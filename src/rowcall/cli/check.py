@@ -17,6 +17,7 @@ from click.core import ParameterSource
 from rowcall import __version__
 from rowcall.cli.common import SETTING_FLAGS, config_argument, config_options, load_config, setting_options
 from rowcall.cli.examine import Findings, examine
+from rowcall.cli.foresee import changed_text
 from rowcall.cli.hints import call_hint
 from rowcall.cli.sampling import Sample, outcome_text, outcomes
 from rowcall.config import Config, KeyPath
@@ -49,6 +50,8 @@ def check(config: Path, probe: bool, verbose: bool, **flags: Any) -> int:
     click.echo("\n".join(_report(findings)))
     if findings.problem_count:
         return Exit.USAGE
+    if changed := changed_text(loaded):
+        click.echo(changed)
     return _probe(loaded, findings) if probe else Exit.DONE
 
 

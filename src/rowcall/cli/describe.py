@@ -38,7 +38,7 @@ def completion(shell: str) -> None:
 
     zsh, in ~/.zshrc: eval "$(rowcall completion zsh)"
 
-    fish, once: rowcall completion fish > ~/.config/fish/completions/rowcall.fish
+    fish: once, as the example below.
     """
     from click.shell_completion import get_completion_class
 

@@ -15,9 +15,10 @@ from rowcall.job import Record, Status
 from rowcall.outcome import Usage
 from rowcall.parts import make_prices, open_reader
 from rowcall.price import guess
-from rowcall.progress import latency_text, rate_text
+from rowcall.progress import counted, latency_text, rate_text, short_number
 from rowcall.sources.base import Source
-from rowcall.store.base import Counts, RunRow
+from rowcall.store.base import Counts, RequestStanding, RunRow
+from rowcall.templates import request_hash
 
 MOST_READ = 200_000
 """Records that are counted; an input with more has "or more"."""
@@ -49,6 +50,7 @@ class Foresight:
         characters: of a request's body, on average; None where a handler makes the requests.
         per_done: tokens in for each done record, as the store knows them.
         guessed: what a call costs by the prices and the length of its request, in nano-dollars; None without prices.
+        guessed_out: tokens out that ``guessed`` takes a call to have; None where they cost nothing.
         cost_per_done: what each done record has cost, as the store knows it.
         latency: seconds of half the calls of the last run.
     """
@@ -59,6 +61,7 @@ class Foresight:
     characters: float | None
     per_done: float | None
     guessed: float | None
+    guessed_out: float | None
     cost_per_done: float | None
     latency: float | None
 
@@ -75,6 +78,12 @@ class Foresight:
         if measured.usage.cost is not None:
             return measured.usage.cost / measured.calls
         return self.guessed if self.cost_per_done is None else self.cost_per_done
+
+    def assumption(self, measured: Measured) -> str:
+        """What the cost of a call hangs on that nobody knows yet, to be said behind it; empty where it is known."""
+        if measured.usage.cost is not None or self.cost_per_done is not None or self.guessed_out is None:
+            return ""
+        return f": {short_number(self.guessed_out)} tokens out assumed for each; rowcall preview --send measures it"
 
     def time(self, measured: Measured, records: int, config: Config) -> tuple[float, str]:
         """Seconds that the calls for so many records take, and how that comes."""
@@ -115,13 +124,15 @@ def foresee(config: Config, source: Source, requests: Preview | None, *, keep: t
             bodies.append(_body(requests, record))
     counts, run = asyncio.run(_known(config))
     done = counts.of(Status.DONE) if counts else 0
+    guesses = [guess(body.encode()) for body in bodies] if prices else []
     return Foresight(
         records=number,
         more=number == MOST_READ,
         done=min(number, done),
         characters=fmean(map(len, bodies)) if bodies else None,
         per_done=counts.input_tokens / done if counts and done and counts.input_tokens else None,
-        guessed=fmean(prices.cost(guess(body.encode()), calls=1) for body in bodies) if prices and bodies else None,
+        guessed=fmean(prices.cost(usage, calls=1) for usage in guesses) if prices and guesses else None,
+        guessed_out=fmean(usage.output for usage in guesses) if prices and prices.output and guesses else None,
         cost_per_done=counts.cost / done if counts and done and counts.cost is not None else None,
         latency=(run.totals.get("latency_s") or {}).get("p50") if run else None,
     )
@@ -133,6 +144,25 @@ def _body(requests: Preview, record: Record) -> str:
         return requests.show("", record.data).body
     except TemplateError:
         return ""
+
+
+def changed_text(config: Config) -> str:
+    """That a run would stop and ask, since the request has changed after records were done; else empty."""
+    standing = asyncio.run(_standing(config))
+    if standing is None or standing.latest or not standing.done_under_others:
+        return ""
+    number = standing.done_under_others
+    since = f"the request has changed since {counted(number, 'record')} {'was' if number == 1 else 'were'} done"
+    return f"{since}: rowcall run needs --if-changed keep or --if-changed redo"
+
+
+async def _standing(config: Config) -> RequestStanding | None:
+    try:
+        reader = await open_reader(config)
+    except RowcallError:
+        return None
+    async with reader:
+        return await reader.request_standing(config.name, request_hash(config.fingerprint()))
 
 
 async def _known(config: Config) -> tuple[Counts | None, RunRow | None]:

@@ -74,6 +74,7 @@ STOPS = {
         ("not_json", "empty", "schema", "extract_failed", "truncated", "error_reply"),
         "The first answers were all unusable alike. See request and reply with: rowcall check --probe",
     ),
+    "handler_error": "Your function broke on all of the first records; rowcall show KEY has the traceback of one.",
     "bad_request": "The API refuses the request itself: the message says what. See it with: rowcall check --probe",
 }
 """Advice for a run that stopped, where that of the reason is another than for a reply."""

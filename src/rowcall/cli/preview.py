@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from rowcall.cli.common import config_argument, config_options, load_config, setting_options
-from rowcall.cli.foresee import Foresight, Measured, foresee
+from rowcall.cli.foresee import Foresight, Measured, changed_text, foresee
 from rowcall.cli.hints import call_hint
 from rowcall.cli.places import placed
 from rowcall.cli.sampling import Sample, outcome_text, outcomes
@@ -117,13 +117,18 @@ def _expected(foresight: Foresight, measured: Measured, config: Config) -> Itera
     records = foresight.records
     done = f", {foresight.done:,} of them done" if foresight.done else ""
     yield counted(records, "record") + (" or more" if foresight.more else "") + done
+    if changed := changed_text(config):
+        yield changed
     calls = max(0, records - foresight.done)
     if not calls:
         return
+    if config.input.dedupe:
+        yield "records that send the same are called once, and counted here each: [input] dedupe"
     if each := foresight.tokens(measured):
         yield f"about {short_number(each)} tokens in for each call, {short_number(each * calls)} in all"
     if (cost := foresight.cost(measured)) is not None:
-        yield f"about {usd(round(cost))} for each call, {usd(round(cost * calls))} in all"
+        assumed = foresight.assumption(measured)
+        yield f"about {usd(round(cost))} for each call, {usd(round(cost * calls))} in all{assumed}"
     seconds, how = foresight.time(measured, calls, config)
     noun = "record" if (config.group.size or 1) > 1 else "call"
     yield f"about {short_time(seconds)} for {counted(calls, noun)}: {how}"

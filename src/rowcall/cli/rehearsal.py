@@ -174,7 +174,7 @@ def _outcome(config: Config, report: Report, foresight: Foresight, latency: str)
     if tokens := foresight.tokens(measured):
         yield f"about {short_number(tokens * to_do)} tokens in"
     if (cost := foresight.cost(measured)) is not None:
-        yield f"about {usd(round(cost * to_do))}"
+        yield f"about {usd(round(cost * to_do))}{foresight.assumption(measured)}"
 
 
 def _time(config: Config, report: Report, foresight: Foresight, to_do: int) -> tuple[float, str]:

@@ -15,7 +15,7 @@ from rowcall.cli.common import config_argument, config_options, load_config, pri
 from rowcall.cli.eventlines import EventLines
 from rowcall.cli.loops import loop_factory
 from rowcall.cli.places import placed
-from rowcall.cli.talk import Following, finish_text, input_text, start_text, stopping_text
+from rowcall.cli.talk import Following, finish_text, input_text, kept_text, start_text, stopping_text
 from rowcall.config import Config
 from rowcall.errors import Exit, RowcallError
 from rowcall.events import Event, Exporting, InputRead, Listener
@@ -123,6 +123,8 @@ async def _run(config: Config, flags: dict[str, Any], following: Following, line
     finally:
         await progress.close()
     progress.say(finish_text(report, config, following))
+    if flags["if_changed"] == "redo" and (kept := kept_text(report, following)):
+        progress.say(kept)
     if lines:
         lines.ended(report)
     if flags["json"]:

@@ -86,6 +86,14 @@ def finish_text(report: Report, config: Config, commands: Following) -> str:
     return "\n".join(["\n  ".join(lines), *_next(report, commands)])
 
 
+def kept_text(report: Report, commands: Following) -> str:
+    """Why a run that was to call done records again called none; empty where it called any."""
+    if report.tally.calls or not report.counts.of(Status.DONE) or report.ending.reason != "done":
+        return ""
+    again = commands.located("rowcall retry --done")
+    return f"The answers stand, made with this request or kept for it. To have them made again: {again} --batch B"
+
+
 def shown(path: Path) -> str:
     """A path as a person here would write it."""
     try:

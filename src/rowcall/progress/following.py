@@ -6,7 +6,7 @@ from collections import deque
 from time import monotonic
 
 from rowcall.events import CallBegan, CallDropped, CallEnded, Event, Resting, Settled, Slowed, Stopping
-from rowcall.outcome import Action
+from rowcall.outcome import Action, Failure, Outcome, Success
 
 SPEED_OVER = 30.0
 """Seconds that the shown speed is taken over, at most."""
@@ -22,6 +22,7 @@ class Following:
         retrying: records that failed and wait for another try.
         resting: why the API asked for the latest rest.
         slowed: why the API has fewer calls at a time, the latest cause.
+        failing: what the latest call failed with, until one succeeds for the first time.
         stopping: the run takes no more records.
     """
 
@@ -30,6 +31,8 @@ class Following:
         self.retrying: set[str] = set()
         self.resting = ""
         self.slowed = ""
+        self.failing = ""
+        self.succeeded = False
         self.stopping = False
 
     def __call__(self, event: Event) -> None:
@@ -38,7 +41,10 @@ class Following:
             case CallBegan():
                 self.calls[event.key] = monotonic()
                 self.retrying.discard(event.key)
-            case CallEnded() | CallDropped():
+            case CallEnded():
+                self.calls.pop(event.key, None)
+                self._ended(event.outcome)
+            case CallDropped():
                 self.calls.pop(event.key, None)
             case Settled():
                 self._settled(event)
@@ -50,6 +56,10 @@ class Following:
                 self.stopping = True
             case _:
                 pass
+
+    def _ended(self, outcome: Outcome) -> None:
+        self.succeeded = self.succeeded or isinstance(outcome, Success)
+        self.failing = outcome.message if isinstance(outcome, Failure) and not self.succeeded else ""
 
     def _settled(self, event: Settled) -> None:
         if event.action is Action.RETRY or (event.action is Action.RELEASE and event.outcome):

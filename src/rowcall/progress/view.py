@@ -148,6 +148,8 @@ def _held_up(pipeline: Pipeline, following: Following) -> Iterator[str]:
     if resting := pipeline.resting_for:
         until = (datetime.now().astimezone() + timedelta(seconds=resting)).strftime("%H:%M:%S")
         yield f"resting until {until}, as the API asked: {clean(following.resting)}"
+    if following.failing:
+        yield f"nothing has succeeded yet: {clean(following.failing)}"
     if pipeline.first_alone:
         yield "the first call goes alone; the others follow once it is answered, or after 5s"
     yield from _paced(pipeline)
