@@ -12,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rowcall import values
-from rowcall.config.rules import EXPORT_SUFFIXES
 from rowcall.errors import OutputError
-from rowcall.exports import EXPORT_SUFFIXES, check_export, open_export
+from rowcall.exports import check_export, open_export
 
 MIXED = [{"id": "a", "n": 1}, {"id": "b", "x": [1, {"y": None}], "n": None}, {"id": "c", "n": 3, "ok": True}]
 
@@ -30,11 +29,6 @@ def table(path, query='SELECT * FROM "t" ORDER BY 1'):
     with closing(sqlite3.connect(path)) as connection:
         connection.row_factory = sqlite3.Row
         return [dict(row) for row in connection.execute(query)]
-
-
-def test_config_and_exports_know_the_same_suffixes():
-    """What a config may be called is what is written."""
-    assert EXPORT_SUFFIXES == EXPORT_SUFFIXES
 
 
 @pytest.mark.parametrize("rows", [[], [{"a": 1}], MIXED])
