@@ -32,7 +32,7 @@ async def running(project, rows):
 async def undisturbed(project, process, rows):
     ran = await project.end(process)
     assert ran.code == 0, ran.err
-    assert "locked" not in ran.err
+    assert "database is locked" not in ran.err
     ended_once(project, rows)
     assert len(project.api.calls) == rows
 

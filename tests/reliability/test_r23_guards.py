@@ -53,8 +53,8 @@ GUARDS = {
     ),
     "handing over waits while the store is behind": (
         "settler.py",
-        "self._until(2 * self._concurrency)",
-        "self._until(10**9)",
+        "while self.unwritten > 2 * self._concurrency:",
+        "while self.unwritten > 10**9:",
         "engine/test_settler.py",
     ),
     "a claim is doubted after a long stop": (
