@@ -12,8 +12,8 @@ from rowcall.mock import Faults
 async def test_a_thousand_calls_against_faults(project):
     """5 % 429 with Retry-After 1, 5 % 500, 2 % resets, five attempts: 1,000 done, none called before its time.
 
-    The number in flight reaches the concurrency and never exceeds it, also while records are retried. Refusals that come
-    by chance teach the adaptive pace nothing: it is off.
+    The number in flight reaches the concurrency and never exceeds it, also while records are retried. Refusals by
+    chance teach the adaptive pace nothing: it is off.
     """
     project.api.latency = 0.05
     project.api.faults = Faults(rate_limited=0.05, retry_after=1.0, errors=0.05, resets=0.02, seed=7)
