@@ -13,7 +13,8 @@ from rowcall.errors import TemplateError
 from rowcall.events import Listener, RequestEnded, Slowed
 from rowcall.job import Job
 from rowcall.outcome import Failure, FailureClass, Outcome, Reply
-from rowcall.pace.adaptive import Adaptive, Passage
+from rowcall.pace.adaptive import Adaptive
+from rowcall.pace.concurrency import Passage
 from rowcall.pace.gate import Gate
 from rowcall.pace.rate import Rate
 from rowcall.price import Prices, guess, priced

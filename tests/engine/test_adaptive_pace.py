@@ -12,7 +12,7 @@ from paceworld import AtOnce, Bucket, Chance, Refused, Window, World
 
 from rowcall.outcome import Failure, FailureClass
 from rowcall.pace.adaptive import Adaptive, Narrowed
-from rowcall.pace.concurrency import Slots
+from rowcall.pace.concurrency import Passage, Slots
 from rowcall.pace.headers import Said
 from rowcall.pace.quotas import Quotas
 from rowcall.pace.rate import Limit
@@ -207,13 +207,13 @@ def full(most=100):
 def test_a_round_trip_cuts_once():
     """All refusals of one round trip together leave what was taken, and at least half; the next trip may cut again."""
     slots = full()
-    slots._good = 0
-    assert slots.refuse(1000, 1050, 100, 10.0)
-    assert not any(slots.refuse(number, 1050, 99, 10.0) for number in range(1001, 1020))
+    slots._good.clear()
+    assert slots.refuse(Passage(1000, 100), 1050, 100, 10.0)
+    assert not any(slots.refuse(Passage(number, 99), 1050, 99, 10.0) for number in range(1001, 1020))
     assert slots.limit == 80
-    assert not any(slots.refuse(number, 1050, 80, 10.1) for number in range(1020, 1051))
+    assert not any(slots.refuse(Passage(number, 80), 1050, 80, 10.1) for number in range(1020, 1051))
     assert slots.limit == 50
-    assert slots.refuse(1051, 1060, 50, 12.0)
+    assert slots.refuse(Passage(1051, 50), 1060, 50, 12.0)
     assert slots.limit == 49
 
 
@@ -257,7 +257,7 @@ def test_recovery_takes_less_than_half_a_minute():
     """From one slot to 200 within 30 s of the last refusal, however often it was refused before."""
     slots = full(200)
     for number in range(1000, 1400):
-        slots.refuse(number, number, slots.limit, 10.0)
+        slots.refuse(Passage(number, slots.limit), number, slots.limit, 10.0)
     assert slots.limit == 1
     now = 10.0
     while slots.limit < 200:

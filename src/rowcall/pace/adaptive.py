@@ -7,22 +7,13 @@ server's limits (quotas.py) and by what its refusals teach (learned.py).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from rowcall.outcome import Failure, FailureClass
-from rowcall.pace.concurrency import Slots
+from rowcall.pace.concurrency import Passage, Slots
 from rowcall.pace.headers import said
 from rowcall.pace.learned import Learned
 from rowcall.pace.quotas import Quotas, Spacing
 from rowcall.pace.rate import Limit, Rate
-
-
-@dataclass(frozen=True, slots=True)
-class Passage:
-    """A request under way: its number, and how many were in flight when it left, itself included."""
-
-    number: int
-    in_flight: int
 
 
 class Adaptive:
@@ -85,7 +76,7 @@ class Adaptive:
         if limits := said(headers):
             self._quotas.hear(limits, passage.number, now, failure.retry_after if failure and refused else None)
         if refused or _overloaded(failure):
-            cut = self._slots.refuse(passage.number, self._sent, in_flight, now)
+            cut = self._slots.refuse(passage, self._sent, in_flight, now)
             if refused:
                 self._learned.refuse(passage.number, self._sent, now, explained=cut)
             return cut

@@ -6,12 +6,16 @@
   at once to what the server did take, and 20 of 40 refused cost no more than one round trip.
 - After a cut the limit is held for 2, 5, 10, then 20 s each time, and after that grows by 1, 2, 4, ... slots a
   second: one refusal in 20 s at the most once the limit is known, and 200 slots are back within 30 s.
-- A refusal after as many calls went well with full slots as there are slots says nothing about concurrency: it costs
-  one slot for a second. Nor does one count while less than half of the slots are in use: then it is the rate.
+- A refusal after as many calls went well as there are slots, each as one of at least as many in flight as the refused
+  one, says nothing about concurrency: it costs one slot for a second. Nor does one count while less than half of the
+  slots are in use: then it is the rate.
 - Other trouble (5xx, timeouts) only pauses growth.
 """
 
 from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
 
 START = 32
 """Slots of a run that has not been answered yet."""
@@ -21,6 +25,14 @@ STEP = 1.0
 """Seconds between two steps of growth."""
 HOLDS = (2.0, 5.0, 10.0, 20.0)
 """Seconds without growth after a cut; the last one repeats."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A request under way: its number, and how many were in flight when it left, itself included."""
+
+    number: int
+    in_flight: int
 
 
 class Slots:
@@ -38,7 +50,7 @@ class Slots:
         self._grows_at = float("-inf")
         self._step = 1
         self._full = False
-        self._good = 0
+        self._good: Counter[int] = Counter()  # calls that went well since the last step, by how many were in flight
 
     @property
     def limit(self) -> int:
@@ -51,28 +63,27 @@ class Slots:
 
     def accept(self, in_flight: int, now: float) -> None:
         """A call was answered that had left as one of so many in flight."""
-        if in_flight >= self._limit:
-            self._good += 1
+        self._good[in_flight] += 1
         if now >= self._grows_at and self._full and self._limit < self.most:
             self._grow(now)
 
-    def refuse(self, number: int, sent: int, in_flight: int, now: float) -> bool:
+    def refuse(self, passage: Passage, sent: int, in_flight: int, now: float) -> bool:
         """A call was one too many; returns whether that begins a cut.
 
         Args:
-            number: of the call.
+            passage: of the call.
             sent: the number of the latest call.
             in_flight: calls under way, this one included.
             now: the time.
         """
-        if number <= self._cut_at:
+        if passage.number <= self._cut_at:
             self._limit = max(self._least, self._limit - 1)
             return False
         if in_flight * 2 < self._limit:
             return False
         self._cut_at, self._least, self._before = sent, max(1, in_flight // 2), self._limit
         self._limit = max(1, min(self._limit, in_flight) - 1)
-        return self._rest(in_flight, now)
+        return self._rest(passage.in_flight, in_flight, now)
 
     def pause(self, now: float) -> None:
         """The server has other trouble: no growth for a second."""
@@ -91,18 +102,18 @@ class Slots:
         self._limit = min(self.most, self._limit + self._step)
         self._step *= 2
         self._grows_at = now + STEP
-        self._full, self._good = False, 0
+        self._full, self._good = False, Counter()
         if self._limit > self._refused_at * 1.1 + 1:
             self._hold = 0
 
-    def _rest(self, in_flight: int, now: float) -> bool:
+    def _rest(self, level: int, in_flight: int, now: float) -> bool:
         """No growth for a while; for long where this level has been refused before."""
-        by_chance = self._good >= self._limit
+        by_chance = sum(count for other, count in self._good.items() if other >= level) >= self._limit
         if by_chance:
             self._grows_at = now + STEP
         else:
             self._grows_at = now + HOLDS[self._hold]
             self._hold = min(self._hold + 1, len(HOLDS) - 1)
             self._slow_start, self._refused_at = False, in_flight
-        self._full, self._good, self._step = False, 0, 1
+        self._full, self._good, self._step = False, Counter(), 1
         return not by_chance
