@@ -425,6 +425,7 @@ def test_map_says_why_it_stopped(tmp_path, rows):
 
 def test_ctrl_c_ends_map(tmp_path, rows):
     """Ctrl+C in a program that maps ends the run, and the program is told; the same call goes on."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests may ignore it
 
     def interrupted(row, call):
         if row["id"] == 2:
@@ -432,8 +433,11 @@ def test_ctrl_c_ends_map(tmp_path, rows):
             threading.Event().wait(1)
         return row["id"]
 
-    with pytest.raises(KeyboardInterrupt):
-        rowcall.map(interrupted, rows(5), "id", store=tmp_path / "t.db", api="mock", concurrency=1)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            rowcall.map(interrupted, rows(5), "id", store=tmp_path / "t.db", api="mock", concurrency=1)
+    finally:
+        signal.signal(signal.SIGINT, before)
     results = rowcall.map(
         lambda row, call: row["id"], rows(5), "id", store=tmp_path / "t.db", api="mock", if_changed="keep"
     )
