@@ -118,6 +118,7 @@ class Producer:
                 await self._bring(group)
                 size = GROUP
         finally:
+            reading.leave(getattr(records, "close", lambda: None))
             reading.close()
 
     async def _bring(self, group: list[Entry]) -> None:

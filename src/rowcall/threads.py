@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import copy_context
+from functools import partial
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any
@@ -44,6 +45,10 @@ class Threads:
             raise error
         return value
 
+    def leave(self, work: Callable[[], Any]) -> None:
+        """Do something once a thread is free; nobody waits for it."""
+        self._tasks.put(partial(_forget, work))
+
     def close(self) -> None:
         """Let idle threads end, and busy ones when they are done."""
         for _ in range(self._started):
@@ -60,6 +65,10 @@ class Threads:
         self._busy -= 1
         if not ended.done():
             ended.set_result(outcome)
+
+
+def _forget(work: Callable[[], Any]) -> None:
+    _outcome(work)
 
 
 def _outcome(work: Callable[[], Any]) -> tuple[Any, BaseException | None]:

@@ -97,7 +97,6 @@ class SQLiteStore(SQLiteReader, Store):
             retry=retry_if_exception_type(Busy),
             stop=stop_after_delay(busy_wait),
             wait=wait_random(0.0, 0.02),
-            before_sleep=self._say_so,
             reraise=True,
         )
         self._latest = clock()
@@ -356,13 +355,20 @@ class SQLiteStore(SQLiteReader, Store):
         self, step: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Run a step on the connection's thread, again and again while somebody else is in the way."""
-        return await self._retrying.copy()(self._line.run, step, *args, **kwargs)
+        return await self._retrying.copy(before_sleep=self._teller())(self._line.run, step, *args, **kwargs)
 
-    def _say_so(self, state: RetryCallState) -> None:
-        """Tell of a wait when it gets long."""
-        waited, pause = state.seconds_since_start or 0.0, _PATIENCE
-        if waited - pause < _UNSAID_FOR <= waited and state.outcome and (busy := state.outcome.exception()):
-            self._waits(str(busy.args[0]))
+    def _teller(self) -> Callable[[RetryCallState], None]:
+        """Tells once of a wait that gets long."""
+        told = False
+
+        def tell(state: RetryCallState) -> None:
+            nonlocal told
+            busy = state.outcome.exception() if state.outcome else None
+            if busy and not told and (state.seconds_since_start or 0.0) >= _UNSAID_FOR:
+                told = True
+                self._waits(str(busy.args[0]))
+
+        return tell
 
     def _transact(
         self, connection: sqlite3.Connection, work: Callable[[sqlite3.Connection, float], T], *, checkpoint: bool
