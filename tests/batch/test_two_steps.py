@@ -6,6 +6,7 @@ import csv
 import json
 
 import pytest
+from plainjob import plain_config
 
 from rowcall.config import load
 from rowcall.errors import InputError
@@ -13,20 +14,6 @@ from rowcall.pipeline import Pipeline
 from rowcall.running import Options
 from rowcall.sources.storefile import StoreSource
 
-FIRST = """
-name = "first"
-[input]
-path = "in.csv"
-key = "id"
-[api]
-preset = "openai"
-base_url = "{url}"
-[request.body]
-model = "m"
-messages = [{{ role = "user", content = "{{{{ row.text }}}}" }}]
-[response]
-parse = "json"
-"""
 SECOND = """
 name = "second"
 [input]
@@ -46,8 +33,10 @@ columns = {{ again = "label" }}
 @pytest.fixture
 def steps(project):
     """A folder with both configs and six rows."""
-    for name, text in {"first": FIRST, "second": SECOND}.items():
-        (project.folder / f"{name}.toml").write_text(text.format(url=project.api.url))
+    url = project.api.url
+    first = plain_config(url, name="first", more='[response]\nparse = "json"\n')
+    for name, text in {"first": first, "second": SECOND.format(url=url)}.items():
+        (project.folder / f"{name}.toml").write_text(text)
     rows(project, 6)
     return project
 

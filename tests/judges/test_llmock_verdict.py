@@ -6,28 +6,11 @@ import asyncio
 import time
 
 import pytest
-
-from rowcall.config import load
-from rowcall.pipeline import Pipeline
+from plainjob import plain_job
 
 pytest.importorskip("llmock", reason="needs the extra judges")
 
-CONFIG = """
-name = "t"
-[input]
-path = "in.csv"
-key = "id"
-[api]
-preset = "openai"
-base_url = "{url}"
-[request.body]
-model = "gpt-4o-mini"
-messages = [{{ role = "user", content = "{{{{ row.text }}}}" }}]
-[pace]
-concurrency = 200
-[stop]
-grace = "100ms"
-"""
+QUICK = '[pace]\nconcurrency = 200\n[stop]\ngrace = "100ms"\n'
 SINS = {"retry_after_ignored", "retry_storm", "no_backoff", "retried_non_retryable", "gave_up"}
 
 
@@ -36,10 +19,7 @@ def pipeline(tmp_path, llmock):
     """A job with so many records against llmock."""
 
     def make(records, emit=None):
-        rows = "".join(f"k{n},text number {n}\n" for n in range(records))
-        (tmp_path / "in.csv").write_text(f"id,text\n{rows}")
-        (tmp_path / "config.toml").write_text(CONFIG.format(url=llmock.base_url("openai")))
-        return Pipeline(load(tmp_path / "config.toml"), emit=emit)
+        return plain_job(tmp_path, llmock.base_url("openai"), records, emit=emit, more=QUICK)
 
     return make
 

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 from click.testing import CliRunner
 from project import some_rows
+from proxy_server import ProxyServer
 
 from rowcall.cli.check import check
 from rowcall.config import load
 from rowcall.errors import ConfigError
 from rowcall.pipeline import Pipeline
-
-sys.path.append(str(Path(__file__).parents[1] / "client"))
-
-from proxy_server import ProxyServer
 
 BASIC = "Basic bWU6cHItc2VjcmV0"  # me:pr-secret
 

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from pathlib import Path
 
 from aiohttp import web
-
-sys.path.append(str(Path(__file__).parents[1] / "cli"))
-
 from project import Project
 
 from rowcall.cli.talk import Following, finish_text

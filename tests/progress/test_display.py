@@ -10,15 +10,14 @@ from time import monotonic
 from types import SimpleNamespace
 
 import pytest
+from plainjob import plain_job
 from rich.console import Console
 from terminal import Terminal
 
-from rowcall.config import load
 from rowcall.events import CallBegan, CallDropped, CallEnded, GateClosed, GateOpened, Resting, Settled, Slowed, Stopping
 from rowcall.mock import MockAPI
 from rowcall.outcome import Action, Decision, Failure, FailureClass, Success, Usage
 from rowcall.pace.gate import Closed
-from rowcall.pipeline import Pipeline
 from rowcall.progress import Progress
 from rowcall.progress.block import block
 from rowcall.progress.following import Following, Speed
@@ -343,26 +342,11 @@ async def test_an_outage_or_a_pause_is_no_slowness(monkeypatch):
 
 # A real run
 
-CONFIG = """
-name = "t"
-[input]
-path = "in.csv"
-key = "id"
-[api]
-preset = "openai"
-base_url = "{url}"
-[request.body]
-model = "m"
-messages = [{{ role = "user", content = "{{{{ row.text }}}}" }}]
-"""
-
 
 @pytest.fixture
 async def pipeline(tmp_path):
-    (tmp_path / "in.csv").write_text("id,text\n" + "".join(f"k{n},sentence {n} is good\n" for n in range(60)))
     async with MockAPI(latency=0.05) as api:
-        (tmp_path / "config.toml").write_text(CONFIG.format(url=api.url))
-        yield lambda emit: Pipeline(load(tmp_path / "config.toml"), emit=emit)
+        yield lambda emit: plain_job(tmp_path, api.url, 60, emit=emit)
 
 
 @pytest.mark.parametrize("limit", [None, 40])

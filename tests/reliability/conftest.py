@@ -5,12 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "cli"))  # project.py, which the tests of the verbs use too
-
 from rig import Rig
 
 from rowcall.mock import MockAPI

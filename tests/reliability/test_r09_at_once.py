@@ -7,37 +7,15 @@ import time
 
 import pytest
 from aiohttp import web
+from plainjob import plain_job
 
-from rowcall.config import load
 from rowcall.events import Slowed
 from rowcall.mock import Faults, MockAPI
-from rowcall.pipeline import Pipeline
-
-CONFIG = """
-name = "t"
-[input]
-path = "in.csv"
-key = "id"
-[api]
-preset = "openai"
-base_url = "{url}"
-[request.body]
-model = "m"
-messages = [{{ role = "user", content = "{{{{ row.text }}}}" }}]
-[response]
-parse = "json"
-[pace]
-concurrency = {concurrency}
-[stop]
-grace = "100ms"
-"""
 
 
 def pipeline(folder, api, records, *, concurrency=200, emit=None):
-    rows = "".join(f"k{n},sentence number {n} is good\n" for n in range(records))
-    (folder / "in.csv").write_text(f"id,text\n{rows}")
-    (folder / "config.toml").write_text(CONFIG.format(url=api.url, concurrency=concurrency))
-    return Pipeline(load(folder / "config.toml"), emit=emit)
+    more = f'[pace]\nconcurrency = {concurrency}\n[stop]\ngrace = "100ms"\n'
+    return plain_job(folder, api.url, records, emit=emit, more=more)
 
 
 async def test_too_many_at_once(tmp_path):

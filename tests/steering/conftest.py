@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from contextlib import AsyncExitStack
-from pathlib import Path
 
 import pytest
-
-sys.path.append(str(Path(__file__).parents[1] / "cli"))
-
 from quickproject import QuickProject
 
 from rowcall.config import load
