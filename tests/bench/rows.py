@@ -6,25 +6,12 @@ import sqlite3
 import time
 from contextlib import closing
 
-from clients.meter import PROMPT
+from clients.meter import config
 from machinery import markdown, middle, rowcall, serving, write_rows
 
-CONFIG = """
-name = "bench"
-[input]
-path = "in.csv"
-key = "id"
-[api]
-preset = "openai"
-base_url = "{url}"
-api_key = {{ env = "BENCH_KEY" }}
-[request.body]
-model = "m"
-messages = [{{ role = "system", content = "{prompt}" }}, {{ role = "user", content = "{{{{ row.text }}}}" }}]
-[response]
-parse = "json"
+OUTPUT = """
 [output]
-columns = {{ label = "label", score = "score" }}
+columns = { label = "label", score = "score" }
 """
 
 _ANSWER = """
@@ -46,7 +33,7 @@ def bench(folder, sizes, rounds):
 
 def _line(folder, size, server, rounds):
     folder.mkdir()
-    (folder / "config.toml").write_text(CONFIG.format(url=server.url, prompt=PROMPT))
+    (folder / "config.toml").write_text(config(server.url, more=OUTPUT))
     write_rows(folder / "in.csv", size)
     brought = [_bring_in(folder) for _ in range(rounds)]
     _answer_all(folder)

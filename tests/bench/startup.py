@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from clients.meter import PROMPT
+from clients.meter import config
 from machinery import markdown, middle, rowcall, serving, write_rows
-from rows import CONFIG
+from rows import OUTPUT
 
 VERBS = (("--help",), ("status",), ("errors",), ("show", "k1"), ("check",), ("preview",), ("run", "-q"))
 
@@ -15,7 +15,7 @@ def bench(folder, rounds):
     folder.mkdir()
     write_rows(folder / "in.csv", 10)
     with serving(0.0) as server:
-        (folder / "config.toml").write_text(CONFIG.format(url=server.url, prompt=PROMPT))
+        (folder / "config.toml").write_text(config(server.url, more=OUTPUT))
         rowcall("run", "-q", cwd=folder)
         used = {verb: [rowcall(*verb, cwd=folder) for _ in range(rounds)] for verb in VERBS}
     lines = [

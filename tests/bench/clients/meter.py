@@ -10,6 +10,26 @@ import time
 from pathlib import Path
 
 PROMPT = "Is the sentence positive or negative? Answer as JSON with the keys label and score."
+CONFIG = """
+name = "bench"
+[input]
+path = "{input}"
+key = "id"
+[api]
+preset = "openai"
+base_url = "{url}"
+api_key = {{ env = "BENCH_KEY" }}
+[request.body]
+model = "m"
+messages = [{{ role = "system", content = "{prompt}" }}, {{ role = "user", content = "{{{{ row.text }}}}" }}]
+[response]
+parse = "json"
+"""
+
+
+def config(url, path="in.csv", more=""):
+    """Rowcall's own, as text."""
+    return CONFIG.format(url=url, input=path, prompt=PROMPT) + more
 
 
 class Work:

@@ -13,25 +13,12 @@ import tempfile
 from contextlib import closing
 from pathlib import Path
 
-from meter import PROMPT, Meter, Work
+from meter import Meter, Work, config
 
 import rowcall.cli
 import rowcall.cli.run
 
-CONFIG = """
-name = "bench"
-[input]
-path = "{input}"
-key = "id"
-[api]
-preset = "openai"
-base_url = "{url}"
-api_key = {{ env = "BENCH_KEY" }}
-[request.body]
-model = "m"
-messages = [{{ role = "system", content = "{prompt}" }}, {{ role = "user", content = "{{{{ row.text }}}}" }}]
-[response]
-parse = "json"
+PACE = """
 [pace]
 concurrency = {concurrency}
 loop = "{loop}"
@@ -43,7 +30,8 @@ def main():
     os.environ["BENCH_KEY"] = "key"
     with tempfile.TemporaryDirectory(dir=work.input.parent) as folder:
         path = Path(folder) / "config.toml"
-        path.write_text(CONFIG.format(**vars(work), prompt=PROMPT, loop=(sys.argv[4:] or ["asyncio"])[0]))
+        pace = PACE.format(concurrency=work.concurrency, loop=(sys.argv[4:] or ["asyncio"])[0])
+        path.write_text(config(work.url, work.input, more=pace))
         sys.argv = ["rowcall", "run", str(path), "--quiet"]
         gc.set_threshold(rowcall.cli.OBJECTS)  # as main() does, which leaves the process afterwards
         with Meter() as meter:
