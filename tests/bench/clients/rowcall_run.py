@@ -35,7 +35,9 @@ def main():
         sys.argv = ["rowcall", "run", str(path), "--quiet"]
         gc.set_threshold(rowcall.cli.OBJECTS)  # as main() does, which leaves the process afterwards
         with Meter() as meter:
-            rowcall.cli.run_verb()
+            code = rowcall.cli.run_verb()
+        if code:
+            sys.exit(int(code))  # it has said why
         meter.report(done(path.parent / "bench.db"))
 
 
