@@ -16,7 +16,7 @@ from typing import Any, Literal
 from rowcall import values
 from rowcall.job import Status
 from rowcall.results import Join, Joined, Writer
-from rowcall.store.base import Answer, LastCall
+from rowcall.store.facts import Answer, LastCall
 
 Order = Literal["input", "completion"]
 Put = Callable[[str, dict[str, Any]], None]

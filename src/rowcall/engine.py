@@ -31,7 +31,8 @@ from rowcall.settler import Settler
 from rowcall.sources.base import Source
 from rowcall.sources.sampled import Sampled
 from rowcall.steering import Helm, Steering
-from rowcall.store.base import Run, Store
+from rowcall.store.base import Store
+from rowcall.store.facts import Run
 from rowcall.tally import Tally
 from rowcall.twins import Twins
 from rowcall.vitals import Vitals

@@ -22,7 +22,7 @@ from rowcall.parts import make_prices, open_store, provider_of
 from rowcall.price import Prices, priced
 from rowcall.providers.base import Provider
 from rowcall.sources import open_source
-from rowcall.store.base import Arrived, Fate
+from rowcall.store.facts import Arrived, Fate
 
 GROUP = 500
 """Answers of one transaction."""

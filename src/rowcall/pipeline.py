@@ -22,7 +22,8 @@ from rowcall.pace.gate import Closed
 from rowcall.parts import Parts, assemble, check_output, check_output_columns, make_mock, open_reader, open_store
 from rowcall.producer import Destination, Producer
 from rowcall.running import Options, Report
-from rowcall.store.base import Enqueued, Reader, RequestStanding, Selection, Store
+from rowcall.store.base import Reader, Store
+from rowcall.store.facts import Enqueued, RequestStanding, Selection
 from rowcall.tally import Tally
 from rowcall.vitals import HeldUp
 from rowcall.writing import write_output

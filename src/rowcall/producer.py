@@ -13,7 +13,8 @@ from rowcall import values
 from rowcall.errors import Busy, InputError
 from rowcall.job import Record
 from rowcall.sources.base import Source
-from rowcall.store.base import Enqueued, Entry, Store
+from rowcall.store.base import Store
+from rowcall.store.facts import Enqueued, Entry
 from rowcall.templates import FilePrints, Key, input_hash
 from rowcall.threads import Threads
 

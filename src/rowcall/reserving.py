@@ -17,7 +17,8 @@ from rowcall.outcome import Usage
 from rowcall.pace.buckets import WITHIN, Bucket, Cost
 from rowcall.pace.outlook import Outlook
 from rowcall.pace.tokens import Estimate, Estimator
-from rowcall.store.base import Reserved, Store
+from rowcall.store.base import Store
+from rowcall.store.facts import Reserved
 
 PATIENCE = 1.0
 """Seconds that a request waits with its slot; before a longer wait its record is put back."""

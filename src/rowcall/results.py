@@ -12,7 +12,8 @@ from rowcall.errors import OutputError
 from rowcall.job import Record, Status
 from rowcall.producer import Keying
 from rowcall.sources.base import Source
-from rowcall.store.base import Answer, Entry, Reader
+from rowcall.store.base import Reader
+from rowcall.store.facts import Answer, Entry
 
 GROUP = 500
 """Records joined at a time."""

@@ -9,7 +9,7 @@ from typing import Literal
 
 from rowcall.ending import Ending
 from rowcall.job import Status
-from rowcall.store.base import Counts, Enqueued, ErrorGroup, RequestStanding
+from rowcall.store.facts import Counts, Enqueued, ErrorGroup, RequestStanding
 from rowcall.tally import Tally
 
 IfChanged = Literal["keep", "redo", "stop"]

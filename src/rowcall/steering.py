@@ -12,7 +12,8 @@ from typing import Any
 from rowcall.config.live import LiveSettings, parse_live
 from rowcall.errors import Busy, Full
 from rowcall.pace.rate import Rate
-from rowcall.store.base import Run, Store
+from rowcall.store.base import Store
+from rowcall.store.facts import Run
 
 EVERY = 1.0
 """Seconds between two looks at the store: one read and one small write."""

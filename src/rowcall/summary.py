@@ -10,7 +10,8 @@ from pydantic import BaseModel, ConfigDict
 
 from rowcall.job import Status
 from rowcall.price import dollars
-from rowcall.store.base import Counts, Reader, RunRow
+from rowcall.store.base import Reader
+from rowcall.store.facts import Counts, RunRow
 
 
 class _Part(BaseModel):

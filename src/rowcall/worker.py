@@ -21,7 +21,8 @@ from rowcall.outcome import Action, Failure, Settlement, put_back
 from rowcall.pace.budget import Budget
 from rowcall.pace.rate import Rate
 from rowcall.settler import Settler
-from rowcall.store.base import Claim, Store
+from rowcall.store.base import Store
+from rowcall.store.facts import Claim
 from rowcall.twins import Twins
 
 AHEAD = 0.1

@@ -21,7 +21,7 @@ from rowcall.outcome import Failure, FailureClass, Success
 from rowcall.pace.gate import Gate
 from rowcall.pace.rate import Rate
 from rowcall.settler import Settler
-from rowcall.store.base import Entry
+from rowcall.store.facts import Entry
 from rowcall.store.sqlite import SQLiteStore
 from rowcall.worker import Assignment, Worker
 

@@ -11,7 +11,7 @@ from rowcall.events import LateOutcome
 from rowcall.job import Status
 from rowcall.outcome import Action, Settlement, Success
 from rowcall.settler import Settler
-from rowcall.store.base import Entry
+from rowcall.store.facts import Entry
 
 
 class HeldUp:

@@ -13,7 +13,7 @@ from rowcall.config.units import FailureLimit
 from rowcall.ending import Ending, Patience
 from rowcall.job import Status
 from rowcall.mock.faults import Faults
-from rowcall.store.base import Selection
+from rowcall.store.facts import Selection
 
 
 async def test_all_records_end(engine):

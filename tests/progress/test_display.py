@@ -25,7 +25,7 @@ from rowcall.progress.screen import Screen
 from rowcall.progress.text import clean, counted, rate_text, short_number, short_time
 from rowcall.progress.view import View, plain_line, view_of
 from rowcall.running import Options
-from rowcall.store.base import Enqueued
+from rowcall.store.facts import Enqueued
 from rowcall.tally import Tally
 from rowcall.vitals import HeldUp
 

@@ -6,7 +6,7 @@ import pytest
 
 from rowcall.job import Status
 from rowcall.outcome import Action, Failure, FailureClass, Settlement, Success, Usage
-from rowcall.store.base import Entry
+from rowcall.store.facts import Entry
 from rowcall.store.sqlite import SQLiteStore
 from rowcall.summary import summarise
 

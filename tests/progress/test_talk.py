@@ -18,7 +18,7 @@ from rowcall.job import Status
 from rowcall.outcome import Action, Usage
 from rowcall.providers.failures import REASONS
 from rowcall.running import Report
-from rowcall.store.base import Counts, Enqueued, ErrorGroup
+from rowcall.store.facts import Counts, Enqueued, ErrorGroup
 from rowcall.tally import Tally
 
 SOURCES = Path(__file__).parents[2] / "src" / "rowcall"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rowcall.job import Status
-from rowcall.store.base import Entry
+from rowcall.store.facts import Entry
 from rowcall.store.sqlite import SQLiteStore
 
 CLAIMING = Path(__file__).with_name("claiming.py")

@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from rowcall.outcome import Action, Settlement, Success
-from rowcall.store.base import Entry
+from rowcall.store.facts import Entry
 from rowcall.store.sqlite import SQLiteStore, claiming
 
 ENDED = 1_000_000

@@ -8,7 +8,8 @@ from typing import Any
 
 from rowcall.job import Job
 from rowcall.outcome import Action, Failure, FailureClass, Settlement, Success, Usage
-from rowcall.store.base import Enqueued, Entry, Run, Store
+from rowcall.store.base import Store
+from rowcall.store.facts import Enqueued, Entry, Run
 
 START = 1_700_000_000.0
 

@@ -24,7 +24,7 @@ from storekit import entry, failure
 from rowcall.errors import Busy, Corrupt, Full, ReadOnly, SchemaMismatch, StoreError, Unavailable
 from rowcall.job import Status
 from rowcall.outcome import Action, Settlement
-from rowcall.store.base import Enqueued, Left, Selection
+from rowcall.store.facts import Enqueued, Left, Selection
 from rowcall.store.sqlite import SQLiteReader, SQLiteStore
 from rowcall.store.sqlite.clock import due, seconds, stamp
 from rowcall.store.sqlite.file import VERSION

@@ -12,7 +12,7 @@ import pytest
 from storekit import Desk
 
 from rowcall.job import Status
-from rowcall.store.base import Selection
+from rowcall.store.facts import Selection
 
 WORKER = """
 import asyncio, sys

@@ -5,7 +5,7 @@ from __future__ import annotations
 from storekit import USAGE, entry, failure, success
 
 from rowcall.outcome import Action, FailureClass
-from rowcall.store.base import Arrived, Fate
+from rowcall.store.facts import Arrived, Fate
 
 
 def arrived(key, value="there", **more):

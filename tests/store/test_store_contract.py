@@ -8,7 +8,7 @@ from storekit import USAGE, entry, failure
 from rowcall.errors import DuplicateKey, InputError, StoreError
 from rowcall.job import Status
 from rowcall.outcome import FailureClass
-from rowcall.store.base import Enqueued, Entry, Left, Selection
+from rowcall.store.facts import Enqueued, Entry, Left, Selection
 from rowcall.values import Number
 
 # --- bringing records in

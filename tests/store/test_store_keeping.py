@@ -7,7 +7,7 @@ from storekit import START, Desk, entry
 
 from rowcall.errors import OutputError, StoreError
 from rowcall.job import Status
-from rowcall.store.base import Selection
+from rowcall.store.facts import Selection
 from rowcall.store.sqlite import SQLiteReader
 
 LATE = "2099-01-01T00:00:00.000Z"

@@ -25,7 +25,7 @@ from storekit import START, Clock, entry, failure, success
 
 from rowcall.errors import DuplicateKey
 from rowcall.outcome import Action, Settlement
-from rowcall.store.base import Enqueued, Left, Selection
+from rowcall.store.facts import Enqueued, Left, Selection
 from rowcall.store.sqlite import SQLiteStore
 
 KEYS = st.sampled_from("abcd")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from storekit import USAGE, entry
 
-from rowcall.store.base import Selection
+from rowcall.store.facts import Selection
 
 
 async def bring(desk, *keys, text="same"):

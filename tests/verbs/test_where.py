@@ -9,7 +9,7 @@ from project import some_rows
 
 from rowcall.errors import StoreError
 from rowcall.job import Status
-from rowcall.store.base import Entry, Selection
+from rowcall.store.facts import Entry, Selection
 from rowcall.store.sqlite import SQLiteStore
 
 RECORDS = {

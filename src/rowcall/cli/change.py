@@ -14,7 +14,7 @@ from rowcall.cli.located import Located
 from rowcall.errors import RowcallError
 from rowcall.job import Status
 from rowcall.progress import clean, counted
-from rowcall.store.base import RolledBack, Selected, Selection
+from rowcall.store.facts import RolledBack, Selected, Selection
 from rowcall.store.sqlite import SQLiteReader, SQLiteStore
 
 Cells = tuple[tuple[str, str], ...]

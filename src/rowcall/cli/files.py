@@ -18,7 +18,7 @@ from rowcall.job import Status
 from rowcall.pipeline import Pipeline
 from rowcall.progress import clean, counted
 from rowcall.running import IfChanged, Options
-from rowcall.store.base import Fate
+from rowcall.store.facts import Fate
 
 
 @click.command(epilog="Example: rowcall export -o - --format jsonl --only failed | head")

@@ -17,7 +17,7 @@ from rowcall.parts import make_prices, open_reader
 from rowcall.price import guess
 from rowcall.progress import counted, latency_text, rate_text, short_number
 from rowcall.sources.base import Source
-from rowcall.store.base import Counts, RequestStanding, RunRow
+from rowcall.store.facts import Counts, RequestStanding, RunRow
 from rowcall.templates import request_hash
 
 MOST_READ = 200_000

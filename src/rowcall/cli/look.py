@@ -18,7 +18,8 @@ from rowcall.errors import RowcallError
 from rowcall.job import Status
 from rowcall.price import dollars, nano, usd
 from rowcall.progress import clean, counted, latency_text, short_time
-from rowcall.store.base import JobRow, Reader, Try
+from rowcall.store.base import Reader
+from rowcall.store.facts import JobRow, Try
 from rowcall.store.sqlite import SQLiteReader
 from rowcall.summary import Summary, summarise
 

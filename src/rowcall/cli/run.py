@@ -23,7 +23,7 @@ from rowcall.job import Status
 from rowcall.pipeline import Pipeline
 from rowcall.progress import Progress
 from rowcall.running import Ask, IfChanged, Options, Report
-from rowcall.store.base import RequestStanding
+from rowcall.store.facts import RequestStanding
 
 
 @click.command(epilog="Example: rowcall run -n 5 tries the first five records; rowcall run does the rest.")

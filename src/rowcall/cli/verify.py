@@ -18,7 +18,8 @@ from rowcall.errors import Exit, OutputError
 from rowcall.job import Record, Status
 from rowcall.parts import Parts, assemble
 from rowcall.progress import clean
-from rowcall.store.base import Entry, Reader
+from rowcall.store.base import Reader
+from rowcall.store.facts import Entry
 from rowcall.store.sqlite import SQLiteReader
 from rowcall.writing import write_output
 

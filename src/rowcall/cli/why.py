@@ -10,7 +10,7 @@ from rowcall.cli.hints import hint_for
 from rowcall.cli.located import Located
 from rowcall.job import Status
 from rowcall.progress import clean, short_time
-from rowcall.store.base import JobRow, RunRow, Try
+from rowcall.store.facts import JobRow, RunRow, Try
 from rowcall.summary import HeldUp
 
 

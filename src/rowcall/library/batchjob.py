@@ -24,7 +24,8 @@ from rowcall.pipeline import Assembling, Pipeline
 from rowcall.producer import Keying
 from rowcall.results import Join, Shape
 from rowcall.running import IfChanged, Options, Report
-from rowcall.store.base import Answer, Enqueued, Entry, Reader
+from rowcall.store.base import Reader
+from rowcall.store.facts import Answer, Enqueued, Entry
 from rowcall.templates import compile_key
 
 GROUP = 500

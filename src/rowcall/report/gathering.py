@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from rowcall.errors import RowcallError
-from rowcall.store.base import Reader, RunRow
+from rowcall.store.base import Reader
+from rowcall.store.facts import RunRow
 from rowcall.store.history import History, Span
 from rowcall.summary import Summary, summarise
 

@@ -14,7 +14,7 @@ from rowcall.progress.text import clean, latency_text, rate_text, short_number, 
 from rowcall.report import pictures
 from rowcall.report.gathering import Facts, moment
 from rowcall.report.svg import Picture, draw, legend
-from rowcall.store.base import RunRow
+from rowcall.store.facts import RunRow
 
 MOST_RUNS = 20
 """Runs in the table."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from rowcall.job import Job
 from rowcall.outcome import Action, Settlement
-from rowcall.store.base import Arrived, Fate
+from rowcall.store.facts import Arrived, Fate
 from rowcall.store.sqlite import settling
 from rowcall.store.sqlite.clock import stamp
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from rowcall.errors import DuplicateKey, InputError
 from rowcall.job import Status
-from rowcall.store.base import Enqueued, Entry
+from rowcall.store.facts import Enqueued, Entry
 from rowcall.store.sqlite.clock import stamp
 
 CHUNK = 1000

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rowcall import atomic
 from rowcall.errors import OutputError, StoreError
-from rowcall.store.base import Flaw, LeftBehind, Pruned
+from rowcall.store.facts import Flaw, LeftBehind, Pruned
 from rowcall.store.sqlite.faults import translated
 from rowcall.store.sqlite.sessions import living
 

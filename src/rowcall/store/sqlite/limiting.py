@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from rowcall.pace.buckets import Bucket, Cost, Places, reserve
-from rowcall.store.base import Reserved
+from rowcall.store.facts import Reserved
 
 _REST = "rest"
 _ROWS = "SELECT what, per, debt FROM limits WHERE target = ?"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from rowcall.store.base import Selection
+from rowcall.store.facts import Selection
 from rowcall.store.sqlite.clock import stamp
 from rowcall.store.sqlite.queries import choice
 

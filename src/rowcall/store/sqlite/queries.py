@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from rowcall import values
 from rowcall.errors import StoreError
 from rowcall.job import Status
-from rowcall.store.base import (
+from rowcall.store.facts import (
     Answer,
     Counts,
     ErrorGroup,

@@ -11,7 +11,8 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from rowcall import values
 from rowcall.job import Status
-from rowcall.store.base import (
+from rowcall.store.base import Reader
+from rowcall.store.facts import (
     Answer,
     Counts,
     ErrorGroup,
@@ -19,7 +20,6 @@ from rowcall.store.base import (
     JobRow,
     LastCall,
     LeftBehind,
-    Reader,
     RequestStanding,
     RolledBack,
     RunRow,

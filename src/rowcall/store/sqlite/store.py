@@ -17,7 +17,8 @@ from rowcall.errors import Busy, StoreError
 from rowcall.job import Job
 from rowcall.outcome import Settlement
 from rowcall.pace.buckets import Bucket, Cost
-from rowcall.store.base import (
+from rowcall.store.base import Store
+from rowcall.store.facts import (
     Arrived,
     Claim,
     Enqueued,
@@ -30,7 +31,6 @@ from rowcall.store.base import (
     RolledBack,
     Run,
     Selection,
-    Store,
 )
 from rowcall.store.sqlite import (
     arriving,

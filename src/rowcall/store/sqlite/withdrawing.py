@@ -6,7 +6,7 @@ import json
 import sqlite3
 from collections.abc import Sequence
 
-from rowcall.store.base import Claim, RolledBack
+from rowcall.store.facts import Claim, RolledBack
 from rowcall.store.sqlite.clock import stamp
 
 _CANCELLED = """
