@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import struct
 from dataclasses import dataclass
 
 from project import Project
 
 NAME = "api.rowcall.test"
-NAME_SERVER = "127.0.0.77"
+NAME_SERVER = f"127.77.{os.getpid() >> 8 & 255}.{os.getpid() & 255}"  # one of each process: tests run side by side
 NXDOMAIN, SERVFAIL = 3, 2
 
 

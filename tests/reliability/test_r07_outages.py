@@ -11,11 +11,10 @@ from itertools import pairwise
 import pytest
 from aftermath import ended_once
 from project import some_rows
-from rig import NAME, NXDOMAIN, SERVFAIL, NameServer, Rig
+from rig import NAME, NAME_SERVER, NXDOMAIN, SERVFAIL, NameServer, Rig
 
 from rowcall.mock import MockAPI
 
-pytestmark = pytest.mark.xdist_group("name server")  # it has one address
 TIMEOUT = 1.0
 CONCURRENCY = 10
 FOR_LONG = ("refused", "503", "html", "blackhole", "reset", "name server down")
@@ -50,7 +49,7 @@ async def survive(kind, folder, *, records, seconds):
         project.write(some_rows(records), concurrency=CONCURRENCY)
         project.replace('timeout = "5s"', f'timeout = "{TIMEOUT}s"')
         if names:
-            project.look_up_by("127.0.0.77")
+            project.look_up_by(NAME_SERVER)
             project.replace("127.0.0.1", NAME)
         process = await project.start("run")
         await asyncio.wait_for(api.wait_for_calls(3 * CONCURRENCY), 30)
