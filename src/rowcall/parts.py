@@ -31,6 +31,7 @@ from rowcall.providers.reading import Unacceptable, compile_path
 from rowcall.results import RENAME, Columns, Shape, said_of_clash
 from rowcall.sources import open_source
 from rowcall.sources.base import Source
+from rowcall.sources.elsewhere import Elsewhere
 from rowcall.sources.kept import Kept
 from rowcall.sources.storefile import StoreSource
 from rowcall.store import opening
@@ -93,6 +94,11 @@ def assemble(config: Config, *, base_url: str | None = None) -> Parts:
         TemplateError: a template does not fit the input.
     """
     return fit_together(config, source_of(config), calls_of(config, base_url))
+
+
+def assemble_to_work(config: Config, *, base_url: str | None = None) -> Parts:
+    """As ``assemble``, for who reads no input, which may not even be there."""
+    return fit_together(config, Elsewhere(), calls_of(config, base_url))
 
 
 def fit_together(config: Config, source: Source, calls: Calls) -> Parts:
