@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Concatenate, ParamSpec, Protocol, Self, TypeVar
 
 from rowcall.errors import StoreError
+from rowcall.place import StorePlace
 from rowcall.store.moving import PAGE, TABLES, Contents, Key, Mark, Origin, Page, Row, Sink, Source, Standing, Table
 from rowcall.store.postgres import schema
 from rowcall.store.postgres.pool import Connection, Database, fetched
@@ -91,11 +92,11 @@ class PostgresSource(Source):
         except BaseException:
             await database.close()
             raise
-        return cls(database.name, database.read, database.close)
+        return cls(str(StorePlace.of(url)), database.read, database.close)
 
     @property
     def name(self) -> str:
-        """Host, port and database."""
+        """Its URL without what is secret."""
         return self._name
 
     async def close(self) -> None:
@@ -122,18 +123,19 @@ class PostgresSource(Source):
 class PostgresSink(Sink):
     """A PostgreSQL database that becomes a store. Made by ``open``."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, name: str, database: Database) -> None:
+        self._name = name
         self._database = database
 
     @classmethod
     async def open(cls, url: str) -> Self:
         """Reach a database without a store, with an empty or an unfinished one; raises as ``PostgresStore.open``."""
-        return cls(await Database.open(url))
+        return cls(str(StorePlace.of(url)), await Database.open(url))
 
     @property
     def name(self) -> str:
-        """Host, port and database."""
-        return self._database.name
+        """Its URL without what is secret."""
+        return self._name
 
     async def close(self) -> None:
         """Give up the connections; safe to repeat."""

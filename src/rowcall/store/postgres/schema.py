@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-from rowcall.errors import SchemaMismatch, Unavailable
+from rowcall.errors import NoStore, SchemaMismatch
 from rowcall.store.postgres.pool import Connection, fetched
 
 MIGRATIONS: tuple[str, ...] = ("schema.sql",)
@@ -26,12 +26,12 @@ async def require(connection: Connection) -> None:
     """See that there is a store that this rowcall can read.
 
     Raises:
-        Unavailable: there is none yet.
+        NoStore: there is none yet.
         SchemaMismatch: a newer or an older rowcall made it, or another program; a migration into it is not finished.
     """
     version = await _version(connection)
     if not version:
-        raise Unavailable("there is no store yet in this database", remedy="`rowcall run` makes it.")
+        raise NoStore("there is no store yet in this database", remedy="`rowcall run` makes it.")
     if version < VERSION:
         raise SchemaMismatch("an older rowcall made the tables", remedy="`rowcall run` brings them up to date.")
     await _require_whole(connection)

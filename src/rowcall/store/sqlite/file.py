@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from urllib.parse import quote
 
-from rowcall.errors import Corrupt, SchemaMismatch, StoreError, Unavailable
+from rowcall.errors import Corrupt, NoStore, SchemaMismatch, StoreError, Unavailable
 from rowcall.store.sqlite.faults import translated
 from rowcall.store.sqlite.locks import beside
 from rowcall.store.sqlite.network import network_file_system
@@ -32,7 +32,7 @@ def connect_reading(path: Path) -> sqlite3.Connection:
     """Open an existing store so that nothing can be written through it."""
     with translated(path):
         if not path.exists() or not path.stat().st_size:
-            raise Unavailable(f"{path}: there is no store yet", remedy="`rowcall run` makes it.")
+            raise NoStore(f"{path}: there is no store yet", remedy="`rowcall run` makes it.")
         connection = connect(path, "ro", READER_PATIENCE_MS)
         try:
             if _version(connection, path) < VERSION:

@@ -54,7 +54,7 @@ class SQLiteReader(Reader):
         """Open an existing store.
 
         Raises:
-            Unavailable: there is no store yet.
+            NoStore: there is no store yet.
             SchemaMismatch: a newer rowcall or another program wrote the file.
             Corrupt: not a database, or a damaged one.
         """
