@@ -15,7 +15,7 @@ from rowcall.store.sqlite.network import network_file_system
 
 APPLICATION_ID = 0x726F7763  # "rowc", where `file` and SQLite look for it
 MOVING_ID = 0x726F776D  # "rowm": a store is being moved into this file, which is none before that has ended
-MIGRATIONS: tuple[str, ...] = ("schema.sql", "steering.sql")
+MIGRATIONS: tuple[str, ...] = ("schema.sql", "steering.sql", "working.sql")
 """Step n takes a file from version n to n + 1; each is a script beside the contract."""
 VERSION = len(MIGRATIONS)
 

@@ -30,6 +30,7 @@ from rowcall.store.facts import (
     Orders,
     Pruned,
     Reserved,
+    Role,
     RolledBack,
     Run,
     Selection,
@@ -43,6 +44,7 @@ from rowcall.store.sqlite import (
     limiting,
     mending,
     queries,
+    recipes,
     requests,
     sessions,
     settling,
@@ -191,9 +193,13 @@ class SQLiteStore(SQLiteReader, Store):
             lock.path.unlink(missing_ok=True)
             lock.close()
 
-    async def begin_run(self, session: int, kind: str, settings: dict[str, Any]) -> Run:
-        """Start a pass of the kind, or join the pass of a live run. ``settings`` holds no secrets."""
-        return await self._write(sessions.begin_run, self.path, self._watch.silent, session, kind, settings)
+    async def begin_run(self, session: int, kind: str, settings: dict[str, Any], *, role: Role = Role.RUN) -> Run:
+        """Join the pass of a live run of the kind, or take the one that goes with the role; see the contract."""
+        return await self._write(sessions.begin_run, self.path, self._watch.silent, session, kind, settings, role)
+
+    async def publish(self, kind: str, recipe: dict[str, Any]) -> None:
+        """Keep how the calls of the kind are made, for workers that have no config."""
+        await self._write(recipes.publish, kind, recipe)
 
     async def end_run(self, run: Run, stop_reason: str, totals: dict[str, Any]) -> None:
         """Write why a run stopped and what it did."""
