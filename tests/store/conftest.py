@@ -62,7 +62,14 @@ def _postgres(request, clock):
 STORES = [pytest.param(_sqlite, id="sqlite"), pytest.param(_postgres, id="postgres", marks=pytest.mark.postgres)]
 
 
-@pytest.fixture(params=STORES)
+def pytest_generate_tests(metafunc):
+    """What all stores keep to is tested with each of them, what one of them does besides with that one."""
+    if "open_store" in metafunc.fixturenames:
+        stores = STORES[:1] if metafunc.module.__name__.startswith("test_sqlite") else STORES
+        metafunc.parametrize("open_store", stores, indirect=True)
+
+
+@pytest.fixture
 async def open_store(request, clock):
     """Opens the same store as often as it is called, as several processes would."""
     opener = request.param(request, clock)
