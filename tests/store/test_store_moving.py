@@ -144,6 +144,7 @@ async def fill(desk):
     await desk.store.answer_pending([twin])
     await desk.store.hand_out("k", ["never"])
     await desk.store.set("k", {"pace.concurrency": "3"}, keep=True)
+    await desk.store.publish("k", {"name": "k"})
 
 
 async def all_of(open_source):

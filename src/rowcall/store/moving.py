@@ -47,7 +47,7 @@ def _table(name: str, columns: str, *, key: str, flags: str = "") -> Table:
 _USED = "input_tokens output_tokens cached_tokens reasoning_tokens cost"
 TABLES = (
     _table("requests", "id kind hash adopted_as used", key="id"),
-    _table("runs", "id kind pass session started_at ended_at stop_reason settings totals", key="id"),
+    _table("runs", "id kind pass session started_at ended_at stop_reason settings totals role", key="id"),
     _table(
         "jobs",
         "rowid id kind batch request input_hash status attempts crashes epoch session pass error reason run_after"
@@ -69,6 +69,7 @@ TABLES = (
     ),
     _table("handed_out", "job request input_hash at answered", key="job request input_hash", flags="answered"),
     _table("totals", f"kind attempts {_USED}", key="kind"),
+    _table("recipes", "kind at recipe", key="kind"),
     _table("settings", "kind name value keep", key="kind name", flags="keep"),
 )
 """All that moves, in this order."""

@@ -25,7 +25,8 @@ _STATE = """
         (SELECT sum(used)::bigint FROM rowcall.requests), (SELECT count(adopted_as) FROM rowcall.requests),
         (SELECT count(*) FROM rowcall.handed_out), (SELECT count(*) FROM rowcall.handed_out WHERE answered),
         (SELECT max(at)::text FROM rowcall.handed_out),
-        (SELECT string_agg(name || value || keep, '' ORDER BY kind, name) FROM rowcall.settings)
+        (SELECT string_agg(name || value || keep, '' ORDER BY kind, name) FROM rowcall.settings),
+        (SELECT string_agg(kind || at, '' ORDER BY kind) FROM rowcall.recipes)
     FROM rowcall.jobs
 """
 _BY_STATUS = """

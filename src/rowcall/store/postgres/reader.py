@@ -25,7 +25,7 @@ from rowcall.store.facts import (
     Try,
 )
 from rowcall.store.history import History, Span
-from rowcall.store.postgres import history, keeping, queries, runs, schema, twins, withdrawing
+from rowcall.store.postgres import history, keeping, queries, recipes, runs, schema, twins, withdrawing
 from rowcall.store.postgres.backup import backup
 from rowcall.store.postgres.faults import translated
 from rowcall.store.postgres.pool import Connection, Database
@@ -133,6 +133,10 @@ class PostgresReader(Reader):
     async def runs(self, kind: str) -> list[RunRow]:
         """The runs of the kind, oldest first."""
         return await self._read(runs.runs, kind)
+
+    async def recipe(self, kind: str) -> dict[str, Any] | None:
+        """How the calls of the kind are made, as it was last published; None where it never was."""
+        return await self._read(recipes.recipe, kind)
 
     async def history(self, kind: str, span: Span, quiet: float) -> History:
         """How calls went in a span of time: walks over them."""

@@ -6,13 +6,13 @@ import json
 from collections.abc import Collection
 from typing import Any
 
-from rowcall.store.facts import RunRow
+from rowcall.store.facts import Role, RunRow
 from rowcall.store.postgres.pool import Connection
 from rowcall.store.postgres.queries import fetch
 from rowcall.store.postgres.sessions import living_ids
 
 _RUNS = """
-    SELECT id, kind, pass, started_at, ended_at, stop_reason, settings, totals, session
+    SELECT id, kind, pass, started_at, ended_at, stop_reason, settings, totals, session, role
     FROM rowcall.runs WHERE kind = %s
 """
 _LAST_RUN = _RUNS + " ORDER BY id DESC LIMIT 1"
@@ -42,5 +42,6 @@ async def _runs(connection: Connection, query: str, kind: str) -> list[RunRow]:
 
 
 def _run_row(row: tuple[Any, ...], alive: Collection[int]) -> RunRow:
-    *facts, settings, totals, session = row
-    return RunRow(*(*facts, json.loads(settings), json.loads(totals), facts[4] is None and session in alive))
+    *facts, settings, totals, session, role = row
+    lives = facts[4] is None and session in alive
+    return RunRow(*(*facts, json.loads(settings), json.loads(totals), lives, Role(role)))

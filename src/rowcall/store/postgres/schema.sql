@@ -1,5 +1,5 @@
--- The tables of a rowcall store in PostgreSQL, in a schema of their own. They are those of schema.sql and steering.sql
--- beside the contract, where each column is explained; what differs is said here.
+-- The tables of a rowcall store in PostgreSQL, in a schema of their own. They are those of schema.sql, steering.sql
+-- and working.sql beside the contract, where each column is explained; what differs is said here.
 -- Plain SQL on rowcall.jobs is welcome: count by status, list errors, set rows back to pending.
 
 CREATE SCHEMA IF NOT EXISTS rowcall;
@@ -168,10 +168,17 @@ CREATE TABLE rowcall.runs (
     ended_at    timestamptz,
     stop_reason text,
     settings    text NOT NULL,
-    totals      text NOT NULL DEFAULT '{}'
+    totals      text NOT NULL DEFAULT '{}',
+    role        text COLLATE "C" NOT NULL DEFAULT 'run'
 );
 
 CREATE INDEX runs_kind ON rowcall.runs (kind);
+
+CREATE TABLE rowcall.recipes (
+    kind   text COLLATE "C" PRIMARY KEY,
+    at     timestamptz NOT NULL,
+    recipe text NOT NULL
+);
 
 -- Seconds of the server's clock since 1970.
 CREATE TABLE rowcall.limits (

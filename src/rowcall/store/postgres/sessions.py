@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Collection
 from typing import Any
 
-from rowcall.store.facts import Run
+from rowcall.store.facts import Role, Run
 from rowcall.store.liveness import POISON, SUSPECT, SUSPECT_WAITS
 from rowcall.store.postgres import steering
 from rowcall.store.postgres.locks import SESSIONS, lock_kind
@@ -93,9 +93,10 @@ _LIVE_RUNS = f"""
 _NEWEST = "SELECT coalesce(max(pass), 0) FROM rowcall.runs WHERE kind = %s"
 _BEGUN = "SELECT pass FROM rowcall.runs WHERE id = %s"
 _BEGIN_RUN = """
-    INSERT INTO rowcall.runs (id, kind, pass, session, started_at, settings)
-    VALUES (%s, %s, %s, %s, rowcall.moment(), %s)
+    INSERT INTO rowcall.runs (id, kind, pass, session, started_at, settings, role)
+    VALUES (%s, %s, %s, %s, rowcall.moment(), %s, %s)
 """
+_TAKEN_UP = "SELECT EXISTS (SELECT 1 FROM rowcall.runs WHERE kind = %s AND pass = %s AND role <> 'enqueue')"
 _END_RUN = "UPDATE rowcall.runs SET ended_at = rowcall.moment(), stop_reason = %s, totals = %s WHERE id = %s"
 
 # Rows that wait for longer than their own wait was: written by a clock that has gone back since.
@@ -165,20 +166,35 @@ async def new_run(connection: Connection) -> int:
 
 
 async def begin_run(
-    connection: Connection, number: int, silent: Collection[int], session: int, kind: str, settings: dict[str, Any]
+    connection: Connection,
+    number: int,
+    silent: Collection[int],
+    session: int,
+    kind: str,
+    settings: dict[str, Any],
+    role: Role,
 ) -> Run:
-    """Start a pass, or join that of a run whose session lives."""
+    """Join the pass of a run whose session lives, or take the one that goes with the role."""
     await lock_kind(connection, kind)
     wanted = {"kind": kind, "session": session, "silent": list(silent)}
     live = await (await connection.execute(_LIVE_RUNS, wanted)).fetchone()
     if begun := await (await connection.execute(_BEGUN, (number,))).fetchone():
         return Run(number, begun[0], live is not None)
-    pass_ = live[0] if live else (await fetched(connection, _NEWEST, (kind,)))[0] + 1
+    pass_ = live[0] if live else await _pass_of(connection, kind, role)
     if not live:
         await steering.forget(connection, kind)
     written = json.dumps(settings, default=str)
-    await connection.execute(_BEGIN_RUN, (number, kind, pass_, session, written))
+    await connection.execute(_BEGIN_RUN, (number, kind, pass_, session, written, role.value))
     return Run(number, pass_, live is not None)
+
+
+async def _pass_of(connection: Connection, kind: str, role: Role) -> int:
+    """The newest pass, or the one after it."""
+    (newest,) = await fetched(connection, _NEWEST, (kind,))
+    if role is Role.WORK:
+        return max(int(newest), 1)
+    (taken_up,) = await fetched(connection, _TAKEN_UP, (kind, newest))
+    return int(newest) if newest and role is Role.ENQUEUE and not taken_up else int(newest) + 1
 
 
 async def end_run(connection: Connection, run: Run, stop_reason: str, totals: dict[str, Any]) -> None:

@@ -25,6 +25,7 @@ from rowcall.store.facts import (
     Orders,
     Pruned,
     Reserved,
+    Role,
     RolledBack,
     Run,
     Selection,
@@ -38,6 +39,7 @@ from rowcall.store.postgres import (
     limiting,
     mending,
     queries,
+    recipes,
     requests,
     schema,
     sessions,
@@ -139,10 +141,14 @@ class PostgresStore(PostgresReader, Store):
         if lock:
             await lock.close()
 
-    async def begin_run(self, session: int, kind: str, settings: dict[str, Any]) -> Run:
-        """Start a pass of the kind, or join the pass of a live run. ``settings`` holds no secrets."""
+    async def begin_run(self, session: int, kind: str, settings: dict[str, Any], *, role: Role = Role.RUN) -> Run:
+        """Join the pass of a live run of the kind, or take the one that goes with the role; see the contract."""
         number = await self._database.run(sessions.new_run)
-        return await self._database.run(sessions.begin_run, number, self._watch.silent, session, kind, settings)
+        return await self._database.run(sessions.begin_run, number, self._watch.silent, session, kind, settings, role)
+
+    async def publish(self, kind: str, recipe: dict[str, Any]) -> None:
+        """Keep how the calls of the kind are made, as JSON values, for workers that have no config; no secrets."""
+        await self._database.run(recipes.publish, kind, recipe)
 
     async def end_run(self, run: Run, stop_reason: str, totals: dict[str, Any]) -> None:
         """Write why a run stopped and what it did."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sqlite3
 from importlib.resources import files
 from pathlib import Path
@@ -140,5 +141,5 @@ def _unfinished(connection: sqlite3.Connection, path: Path) -> SchemaMismatch:
     (source,) = connection.execute("SELECT source FROM moving").fetchone()
     return SchemaMismatch(
         f"{path}: a migration into it is not finished",
-        remedy=f"Go on with it: rowcall migrate --from {source} --to {path}",
+        remedy=f"Go on with it: rowcall migrate --from {shlex.quote(source)} --to {shlex.quote(str(path))}",
     )

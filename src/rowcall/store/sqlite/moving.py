@@ -37,7 +37,7 @@ _STATE = """
         (SELECT count(*) FROM tries), (SELECT count(*) FROM runs), (SELECT count(ended_at) FROM runs),
         (SELECT sum(used) FROM requests), (SELECT count(adopted_as) FROM requests),
         (SELECT count(*) FROM handed_out), (SELECT sum(answered) FROM handed_out), (SELECT max(at) FROM handed_out),
-        (SELECT group_concat(name || value || keep) FROM settings)
+        (SELECT group_concat(name || value || keep) FROM settings), (SELECT group_concat(kind || at) FROM recipes)
     FROM jobs NOT INDEXED
 """
 _BY_STATUS = """
