@@ -12,7 +12,8 @@ from httpx._types import AuthTypes
 
 from rowcall.client.body import RawHeaders
 from rowcall.client.proxies import Proxies
-from rowcall.client.transport import DEFAULT_HEADERS, Transport
+from rowcall.client.talking import DEFAULT_HEADERS
+from rowcall.client.transport import Transport
 from rowcall.outcome import Reply
 
 
