@@ -10,6 +10,7 @@ import asyncio
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import aiohttp
 import httpx
@@ -23,6 +24,10 @@ DEFAULT_HEADERS = {"User-Agent": "rowcall", "Accept": "*/*", "Accept-Encoding": 
 """Sent where a request does not say otherwise."""
 LONGEST_LINE = 2**16
 """Bytes of a line in the head of a reply, at most."""
+_HEADS = 128
+"""Different heads that are kept ready."""
+
+Header = tuple[bytes, bytes]
 
 _USUAL = [(name.lower().encode(), f"{name}: {value}".encode()) for name, value in DEFAULT_HEADERS.items()]
 _FRAMING = (b"content-length", b"transfer-encoding")
@@ -41,7 +46,7 @@ class Incoming:
     status: int
     reason: str
     headers: Mapping[str, str]
-    raw_headers: tuple[tuple[bytes, bytes], ...]
+    raw_headers: tuple[Header, ...]
     content: aiohttp.StreamReader
     connection: Connection
     upload: asyncio.Task[None] | None
@@ -72,19 +77,26 @@ def head_of(request: httpx.Request, proxy: Proxy | None, *, keep: bool) -> bytes
     Raises:
         ValueError: it breaks HTTP.
     """
-    lines, names = [_first_line(request, proxy)], set()
-    for name, value in request.headers.raw:
-        names.add(lower := name.lower())
-        if lower not in _FRAMING:
-            lines.append(b"%b: %b" % (name, value))
-    lines += [line for name, line in _USUAL if name not in names]
-    lines += _framing(request, names)
-    if proxy and proxy.authorization and request.url.scheme == "http":
-        lines.append(b"Proxy-Authorization: " + proxy.authorization.encode())
-    if not keep:
-        lines.append(b"Connection: close")
+    headers = tuple(header for header in request.headers.raw if header[0].lower() not in _FRAMING)
+    return _begun(request.method, request.url.raw_scheme, _target(request.url, proxy), headers, keep) + b"\r\n".join(
+        [*_authorizing(request, proxy), *_framing(request), b"", b""]
+    )
+
+
+@lru_cache(_HEADS)
+def _begun(method: str, scheme: bytes, target: bytes, headers: tuple[Header, ...], keep: bool) -> bytes:
+    """The part of a head that is the same for all records of a kind, as a rule."""
+    if scheme not in (b"http", b"https") or not _METHOD.fullmatch(method):
+        raise ValueError("no scheme or method of HTTP")
+    names = {name.lower() for name, _ in headers}
+    lines = [
+        b"%b %b HTTP/1.1" % (method.encode(), target),
+        *(b"%b: %b" % header for header in headers),
+        *(line for name, line in _USUAL if name not in names),
+        *(() if keep else (b"Connection: close",)),
+    ]
     _refuse_broken(b"".join(lines))
-    return b"\r\n".join([*lines, b"", b""])
+    return b"\r\n".join([*lines, b""])
 
 
 def _refuse_broken(text: bytes) -> None:
@@ -93,22 +105,24 @@ def _refuse_broken(text: bytes) -> None:
         raise ValueError("a control character in a header")
 
 
-def _first_line(request: httpx.Request, proxy: Proxy | None) -> bytes:
-    url, target = request.url, request.url.raw_path
-    if url.scheme not in ("http", "https") or not _METHOD.fullmatch(request.method):
-        raise ValueError("no scheme or method of HTTP")
-    if proxy and url.scheme == "http":
-        target = b"http://%b%b" % (url.netloc, target)
-    return b"%b %b HTTP/1.1" % (request.method.encode(), target)
+def _target(url: httpx.URL, proxy: Proxy | None) -> bytes:
+    """The path; a proxy that passes a request on wants the whole URL (RFC 9112, 3.2.2)."""
+    return b"http://%b%b" % (url.netloc, url.raw_path) if proxy and url.scheme == "http" else url.raw_path
 
 
-def _framing(request: httpx.Request, names: set[bytes]) -> Iterator[bytes]:
+def _authorizing(request: httpx.Request, proxy: Proxy | None) -> Iterator[bytes]:
+    """What a proxy that passes a request on asks for; a tunnel has asked when it was made."""
+    if proxy and proxy.authorization and request.url.scheme == "http":
+        yield b"Proxy-Authorization: " + proxy.authorization.encode()
+
+
+def _framing(request: httpx.Request) -> Iterator[bytes]:
     """How long the body is (RFC 9112, 6): what is known is said, also where it is nothing but was said."""
     content = _content(request)
-    if content or (content is not None and b"content-length" in names):
-        yield b"Content-Length: %d" % len(content)
-    elif content is None:
+    if content is None:
         yield _length_of(request) or b"Transfer-Encoding: chunked"
+    elif content or "content-length" in request.headers:
+        yield b"Content-Length: %d" % len(content)
 
 
 def _length_of(request: httpx.Request) -> bytes:

@@ -23,9 +23,9 @@ class Whole:
     """A reply read to its end, its body decoded."""
 
     status: int
+    reason: str
     headers: RawHeaders
     body: bytes
-    extensions: dict[str, Any]
 
 
 class Transport(httpx.AsyncBaseTransport):
@@ -69,7 +69,7 @@ class Transport(httpx.AsyncBaseTransport):
         attempt = self._attempt(request, fresh=False)
         reply = await attempt.within(self._open(request, attempt, fresh=False))
         body = Body(reply, attempt, self._max_reply)
-        return httpx.Response(reply.status, headers=body.headers, stream=body, extensions=_extensions(reply))
+        return httpx.Response(reply.status, headers=body.headers, stream=body, extensions=extensions(reply.reason))
 
     async def whole(self, request: httpx.Request, *, fresh: bool = False) -> Whole:
         """Send a request and read all of the reply.
@@ -98,7 +98,7 @@ class Transport(httpx.AsyncBaseTransport):
                 pieces.append(piece)
         finally:
             await body.aclose()
-        return Whole(reply.status, body.headers, b"".join(pieces), _extensions(reply))
+        return Whole(reply.status, reply.reason, body.headers, b"".join(pieces))
 
     async def _open(self, request: httpx.Request, attempt: Attempt, *, fresh: bool) -> Incoming:
         """Send the request and read the head of the reply."""
@@ -123,5 +123,6 @@ class Transport(httpx.AsyncBaseTransport):
         return Attempt(request, limits.get("read", self._timeout), connect)
 
 
-def _extensions(reply: Incoming) -> dict[str, Any]:
-    return {"http_version": b"HTTP/1.1", "reason_phrase": reply.reason.encode("utf-8", "replace")}
+def extensions(reason: str) -> dict[str, Any]:
+    """What httpx keeps of a reply beside its parts."""
+    return {"http_version": b"HTTP/1.1", "reason_phrase": reason.encode("utf-8", "replace")}
