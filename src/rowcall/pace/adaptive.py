@@ -120,7 +120,7 @@ class Adaptive:
 
     def _spacing(self, now: float) -> Spacing:
         told, learned = self._quotas.spacing(now, self._sent), self._learned.spacing(now)
-        return Spacing(told.at, max(told.gap, learned.gap))
+        return Spacing(told.at, learned.gap) if learned.gap > told.gap else told
 
 
 class Narrowed(Rate):

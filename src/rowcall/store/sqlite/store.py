@@ -364,6 +364,8 @@ class SQLiteStore(SQLiteReader, Store):
         self, step: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Run a step on the connection's thread, again and again while somebody else is in the way."""
+        with suppress(Busy):  # most often nobody is, and tenacity's machinery costs more than the hop
+            return await self._line.run(step, *args, **kwargs)
         return await self._retrying.copy(before_sleep=self._teller())(self._line.run, step, *args, **kwargs)
 
     def _teller(self) -> Callable[[RetryCallState], None]:
