@@ -89,7 +89,7 @@ class PostgresSource(Source):
         """Open an existing store; raises as ``PostgresReader.open``."""
         database = await Database.open(url)
         try:
-            await database.read(schema.require)
+            await database.read(schema.require, database.name)
         except BaseException:
             await database.close()
             raise
@@ -189,7 +189,7 @@ async def _count(connection: Connection, table: Table) -> int:
 
 
 async def _begin(connection: Connection, origin: Origin, name: str) -> Mark:
-    await schema.make(connection)
+    await schema.make(connection, name)
     standing = await _standing(connection)
     if mark := standing.go_on(origin, name):
         return mark

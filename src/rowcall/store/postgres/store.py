@@ -98,7 +98,7 @@ class PostgresStore(PostgresReader, Store):
         """
         database = await Database.open(url, durability=durability, busy_wait=busy_wait, waits=waits)
         try:
-            await database.run(schema.prepare)
+            await database.run(schema.prepare, database.name)
         except BaseException:
             await database.close()
             raise
