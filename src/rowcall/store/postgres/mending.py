@@ -7,7 +7,7 @@ from rowcall.store.postgres.pool import Connection
 from rowcall.store.postgres.queries import choice, fetch
 
 # In the order of the rows, as everybody else locks them, and to the end of the transaction.
-_CHOOSE = "SELECT rowid FROM rowcall.jobs WHERE rowid IN (CHOSEN) ORDER BY rowid FOR UPDATE"
+_CHOOSE = "SELECT rowid FROM rowcall.jobs WHERE rowid IN (CHOSEN) ORDER BY rowid FOR NO KEY UPDATE"
 _SUPERSEDE = """
     UPDATE rowcall.results SET superseded = true FROM rowcall.jobs
     WHERE jobs.rowid = ANY(%(rows)s) AND jobs.status = 'done'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from rowcall.store.facts import Claim, RolledBack
 from rowcall.store.postgres.pool import Connection
@@ -33,10 +34,15 @@ _ROLLED = """
 _COUNT = f"SELECT count(previous), count(*) - count(previous) FROM ({_ROLLED}) AS rolled"  # noqa: S608  constants
 _SAMPLE = f"SELECT key FROM ({_ROLLED}) AS rolled ORDER BY row LIMIT 5"  # noqa: S608  constants
 
-_CHOOSE = _ROLLED + " ORDER BY jobs.rowid FOR UPDATE OF jobs"
+# Only what is locked is looked at and changed: an answer that comes in meanwhile is one of after the rollback.
+_LOCK = """
+    SELECT rowid FROM rowcall.jobs WHERE kind = %(kind)s AND rowid IN (
+        SELECT job FROM rowcall.results WHERE batch = %(batch)s AND NOT superseded)
+    ORDER BY rowid FOR NO KEY UPDATE
+"""
+_CHOOSE = _ROLLED + " AND jobs.rowid = ANY(%(rows)s) ORDER BY jobs.rowid"
 _SUPERSEDE = """
-    UPDATE rowcall.results SET superseded = true FROM rowcall.jobs
-    WHERE results.batch = %(batch)s AND NOT superseded AND jobs.rowid = job AND kind = %(kind)s
+    UPDATE rowcall.results SET superseded = true WHERE batch = %(batch)s AND NOT superseded AND job = ANY(%(rows)s)
 """
 # The payload is that of the newest input; where the previous answer was made with another, it is brought anew.
 _DROP_OTHER_PAYLOADS = """
@@ -80,7 +86,8 @@ async def batch_answers(connection: Connection, kind: str, batch: str) -> Rolled
 
 async def rollback(connection: Connection, kind: str, batch: str) -> RolledBack:
     """Supersede the answers of a batch; jobs fall back to their previous ones, or to pending."""
-    wanted = {"kind": kind, "batch": batch}
+    wanted: dict[str, Any] = {"kind": kind, "batch": batch}
+    wanted |= {"rows": [row for (row,) in await fetch(connection, _LOCK, wanted)]}
     rolled = await fetch(connection, _CHOOSE, wanted)
     restored = {"previous": [previous for _, _, previous in rolled if previous is not None]}
     without = {"without": [row for row, _, previous in rolled if previous is None]}
