@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from contextlib import suppress
+
+BACKEND_KEY = b"K\0\0\0\x0c"
+KEY = re.compile(BACKEND_KEY + b"....", re.DOTALL)
+"""How a server tells which of its processes a connection has."""
 
 
 class Wire:
-    """Passes bytes on, until told to lose something. An async context manager; ``port`` is where it listens."""
+    """Passes bytes on, until told to lose something. An async context manager; ``port`` is where it listens.
 
-    def __init__(self, port):
+    ``as_pooler`` lets it look like a pooler, which makes up process ids of its own.
+    """
+
+    def __init__(self, port, *, as_pooler=False):
         self._to = port
+        self._as_pooler = as_pooler
         self._listener = None
         self._links = set()
         self._writers = set()
@@ -66,6 +75,6 @@ class Wire:
     async def _reply(self, source, sink, muted):
         while data := await source.read(65536):
             if not muted.is_set():
-                sink.write(data)
+                sink.write(re.sub(KEY, BACKEND_KEY + b"\0\0\0\1", data) if self._as_pooler else data)
                 await sink.drain()
         sink.close()

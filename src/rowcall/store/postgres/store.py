@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
@@ -49,6 +50,7 @@ from rowcall.store.postgres import (
     withdrawing,
 )
 from rowcall.store.postgres.faults import translated
+from rowcall.store.postgres.floors import Floors
 from rowcall.store.postgres.locks import SessionLock
 from rowcall.store.postgres.pool import Connection, Database, nobody
 from rowcall.store.postgres.reader import PostgresReader
@@ -66,6 +68,7 @@ class PostgresStore(PostgresReader, Store):
         self._latest = 0.0
         self._takes = count(1)
         self._seen = Seen()
+        self._floors = Floors(database.waits, database.name)
         self._errands: set[asyncio.Task[None]] = set()
 
     @classmethod
@@ -193,13 +196,19 @@ class PostgresStore(PostgresReader, Store):
         only: Sequence[int] | None = None,
     ) -> list[Job]:
         """Take at most ``limit`` claimable jobs; see the contract. A cancelled claim puts back what it took."""
-        asked = claiming.Asked(session, next(self._takes), kind, pass_, limit, fresh_only, only)
+        aim = (kind, pass_)
+        floor = self._floors.of(aim)
+        asked = claiming.Asked(session, next(self._takes), kind, pass_, limit, fresh_only, only, floor)
         tries = count()
 
         async def claim(connection: Connection) -> list[claiming.Taken]:
             await self._notice(connection, await sessions.ensure(connection, session))
-            before = await claiming.taken_before(connection, asked) if next(tries) else []
-            return before or await claiming.claim(connection, asked)
+            if next(tries) and (before := await claiming.taken_before(connection, asked)):
+                return before
+            began = time.monotonic()
+            taken = await claiming.claim(connection, asked)
+            await self._floors.note(connection, aim, floor, taken, time.monotonic() - began)
+            return taken
 
         try:
             taken = await self._database.run_by_index(claim)
