@@ -205,8 +205,8 @@ CREATE TABLE rowcall.moving (
     mark   text NOT NULL
 );
 
--- Whether a text is JSON, which PostgreSQL 15 says only by failing.
-CREATE FUNCTION rowcall.is_json(value text) RETURNS boolean LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+-- Whether a text is JSON, which PostgreSQL 15 says only by failing. What catches errors is not for parallel workers.
+CREATE FUNCTION rowcall.is_json(value text) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
     RETURN value::json IS NOT NULL;
 EXCEPTION WHEN invalid_text_representation OR untranslatable_character THEN
@@ -217,7 +217,7 @@ $$;
 -- Whether a record has all these cells, by their text: numbers as they stand, null as ''. A record that holds a NUL,
 -- which no text of PostgreSQL can, is compared without it.
 CREATE FUNCTION rowcall.has_cells(record text, columns text[], cells text[]) RETURNS boolean
-LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     fields json;
     cell json;

@@ -7,7 +7,7 @@ from typing import Any
 
 from rowcall.store.facts import Claim, RolledBack
 from rowcall.store.postgres.pool import Connection
-from rowcall.store.postgres.queries import fetch
+from rowcall.store.postgres.queries import fetch, patiently
 
 _CANCELLED = """
     SELECT jobs.rowid, jobs.epoch FROM unnest(%s::bigint[], %s::bigint[]) AS claim (row, epoch)
@@ -31,8 +31,10 @@ _ROLLED = """
         WHERE job = jobs.rowid AND request = jobs.request AND input_hash = jobs.input_hash AND NOT superseded
         ORDER BY epoch DESC LIMIT 1)
 """
-_COUNT = f"SELECT count(previous), count(*) - count(previous) FROM ({_ROLLED}) AS rolled"  # noqa: S608  constants
-_SAMPLE = f"SELECT key FROM ({_ROLLED}) AS rolled ORDER BY row LIMIT 5"  # noqa: S608  constants
+_SEEN = f"""
+    WITH rolled AS MATERIALIZED ({_ROLLED})
+    SELECT count(previous), count(*) - count(previous), ARRAY(SELECT key FROM rolled ORDER BY row LIMIT 5) FROM rolled
+"""  # noqa: S608  constants
 
 # Only what is locked is looked at and changed: an answer that comes in meanwhile is one of after the rollback.
 _LOCK = """
@@ -74,18 +76,20 @@ async def cancelled(connection: Connection, claims: Sequence[Claim]) -> list[Cla
 
 async def batches(connection: Connection, kind: str) -> list[str]:
     """The batches of a kind, by name."""
+    await patiently(connection)
     return [batch for (batch,) in await fetch(connection, _BATCHES, {"kind": kind})]
 
 
 async def batch_answers(connection: Connection, kind: str, batch: str) -> RolledBack:
     """What ``rollback`` would do."""
-    wanted = {"kind": kind, "batch": batch}
-    ((restored, pending),) = await fetch(connection, _COUNT, wanted)
-    return RolledBack(restored, pending, tuple(key for (key,) in await fetch(connection, _SAMPLE, wanted)))
+    await patiently(connection)
+    ((restored, pending, sample),) = await fetch(connection, _SEEN, {"kind": kind, "batch": batch})
+    return RolledBack(restored, pending, tuple(sample))
 
 
 async def rollback(connection: Connection, kind: str, batch: str) -> RolledBack:
     """Supersede the answers of a batch; jobs fall back to their previous ones, or to pending."""
+    await patiently(connection)
     wanted: dict[str, Any] = {"kind": kind, "batch": batch}
     wanted |= {"rows": [row for (row,) in await fetch(connection, _LOCK, wanted)]}
     rolled = await fetch(connection, _CHOOSE, wanted)
