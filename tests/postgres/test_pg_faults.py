@@ -70,6 +70,20 @@ async def test_a_claim_whose_reply_was_lost(lossy):
     assert await desk.keys() == ["c"]
 
 
+async def test_a_claim_that_was_given_up(postgres_server, database_url, desk_of):
+    """A claim that waited in vain, and was written all the same, leaves no job with nobody: a beat puts it back."""
+    async with Wire(postgres_server.port) as wire:
+        desk = await desk_of(database_url.replace(str(postgres_server.port), str(wire.port)), busy_wait=0.3)
+        await desk.bring(*"abc")
+        wire.lose_replies_to_commits(99)
+        with pytest.raises(Busy, match="cannot be reached"):
+            await desk.claim()
+        await asyncio.gather(*desk.store._errands)
+        wire.lose_replies_to_commits(0)
+        await desk.store.beat(desk.session)
+        assert await desk.keys() == ["a", "b", "c"]
+
+
 async def test_a_settlement_whose_reply_was_lost(lossy):
     """A group that was written, and did not say so, is there once and is not late."""
     wire, desk = lossy

@@ -38,7 +38,7 @@ _REOPEN_RUNS = """
 """
 _FORGET = "DELETE FROM rowcall.sessions WHERE id = ANY(%s)"
 
-# Sessions whose lock nobody has, of those that have one.
+# Sessions whose lock nobody has, of those that have one. Any user may look into pg_locks.
 _UNLOCKED = f"""
     locked AND id NOT IN (
         SELECT objid::bigint FROM pg_locks

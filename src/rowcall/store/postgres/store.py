@@ -67,6 +67,7 @@ class PostgresStore(PostgresReader, Store):
         self._lock_watch = sessions.LockWatch(looks_apart)
         self._latest = 0.0
         self._takes = count(1)
+        self._lost: set[tuple[int, int]] = set()
         self._seen = Seen()
         self._floors = Floors(database.waits, database.name)
         self._errands: set[asyncio.Task[None]] = set()
@@ -131,9 +132,13 @@ class PostgresStore(PostgresReader, Store):
         async def beat(connection: Connection) -> tuple[dict[int, int], list[Claim]]:
             now, counters = await sessions.beat(connection, session, self._is_locked(session))
             await self._notice(connection, now)
+            for take in lost:
+                await settling.hand_back(connection, *take)
             return counters, await withdrawing.cancelled(connection, claims)
 
+        lost = set(self._lost)
         counters, cancelled = await self._database.run_lightly(beat)
+        self._lost -= lost
         self._watch.note(counters)
         return cancelled
 
@@ -214,7 +219,8 @@ class PostgresStore(PostgresReader, Store):
             taken = await self._database.run_by_index(claim)
             with translated(self._database.name):
                 return [claiming.read_job(row) for row in taken]
-        except asyncio.CancelledError:
+        except BaseException:  # it may have been written all the same: nobody would ever call what it took
+            self._lost.add((session, asked.take))
             self._errand(self._hand_back(session, asked.take))
             raise
 
@@ -325,6 +331,7 @@ class PostgresStore(PostgresReader, Store):
         """Once the claim, whose caller is gone, is through."""
         await self._database.settled()
         await self._database.run(settling.hand_back, session, take)
+        self._lost.discard((session, take))
 
     def _errand(self, work: Coroutine[Any, Any, None]) -> None:
         """Do something that nobody waits for but ``close``."""
