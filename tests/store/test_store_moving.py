@@ -315,6 +315,30 @@ async def test_a_page_is_taken_once(ends):
             await sink.put(Page(TABLES[0], [], start, Mark(2, None, 1)))
 
 
+async def test_two_moves_at_once(ends):
+    """Of two moves into one place one makes it a store, and the other changes nothing of that."""
+    async with ends.desk() as desk:
+        await desk.bring("a", "b")
+    async with (
+        await ends.sources.source("old") as read,
+        await ends.targets.sink("new") as first,
+        await ends.targets.sink("new") as second,
+    ):
+        with pytest.raises(StoreError, match="broken off"):
+            await move(read, Breaking(second, 3))
+        await move(read, first)
+        async with await ends.targets.store("new") as store:
+            desk = await Desk(store, Clock(), ends.targets.store).sit()
+            await desk.bring("a", "b")
+            jobs = await desk.claim()
+            for late in (second.finish("crashed"), second.put(Page(TABLES[0], [], Mark(3), Mark(4)))):
+                with pytest.raises(StoreError, match="somebody else migrates into it"):
+                    await late
+            assert [row.status for row in await store.page("k")] == ["running", "running"]
+            assert await desk.done(*jobs) == []
+            await store.end_session(desk.session)
+
+
 async def test_every_column_moves(ends):
     """A table or a column that is added to a store moves too; only sessions and limits stay."""
     async with await ends.sources.store("old"):
