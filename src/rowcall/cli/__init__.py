@@ -41,6 +41,8 @@ VERBS = {
     "mock": ("rowcall.cli.mock:mock", "A fake API on a port."),
 }
 """Where each verb stands, and its line in the help; read without importing it."""
+HIDDEN = {"help-out": "rowcall.cli.helper:helper"}
+"""Verbs that only rowcall itself uses."""
 
 
 OBJECTS = 10_000
@@ -52,9 +54,10 @@ class _Verbs(click.Group):
         return list(VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in VERBS:
+        place = VERBS[cmd_name][0] if cmd_name in VERBS else HIDDEN.get(cmd_name)
+        if place is None:
             return None
-        module, name = VERBS[cmd_name][0].split(":")
+        module, name = place.split(":")
         command: click.Command = getattr(import_module(module), name)
         command.context_settings.setdefault("auto_envvar_prefix", "ROWCALL")
         return command

@@ -17,11 +17,13 @@ from rowcall.running import Report
 from rowcall.tally import Tally
 
 
-def start_text(config: Config, concurrency: int) -> str:
+def start_text(config: Config, concurrency: int, processes: int = 1) -> str:
     """What is read, and the limits in force."""
     limits = [f"{concurrency} at a time"]
     if concurrency < config.pace.concurrency:
         limits[0] += f" instead of {config.pace.concurrency}: ulimit -n allows no more open files"
+    if processes > 1:
+        limits.append(f"{processes} processes")
     if (config.group.size or 1) > 1:
         limits.append(f"groups of {config.group.size}")
     limits += map(str, config.pace.requests or ())
