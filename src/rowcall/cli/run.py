@@ -23,7 +23,7 @@ from rowcall.job import Status
 from rowcall.pipeline import Pipeline
 from rowcall.progress import Progress
 from rowcall.running import Ask, IfChanged, Options, Report
-from rowcall.store.facts import RequestStanding
+from rowcall.store.facts import RequestStanding, Role
 
 
 @click.command(epilog="Example: rowcall run -n 5 tries the first five records; rowcall run does the rest.")
@@ -109,7 +109,7 @@ async def _run(config: Config, flags: dict[str, Any], following: Following, line
     progress = Progress(sys.stderr, quiet=flags["quiet"], live=not flags["no_progress"])
     pipeline = Pipeline(config, emit=_listener(progress, lines))
     heard = _obey_signals(pipeline, progress)
-    progress.say(start_text(config, pipeline.concurrency))
+    progress.say(start_text(config, pipeline.concurrency, flags.get("role", Role.RUN)))
     progress.start(pipeline, limit=flags["limit"])
     if lines:
         lines.began(config, pipeline.concurrency)
@@ -162,6 +162,8 @@ def _options(flags: dict[str, Any], progress: Progress) -> Options:
         left_behind=flags["all"],
         sample=flags["sample"],
         now=flags["now"],
+        role=flags.get("role", Role.RUN),
+        wait=flags.get("wait", False),
     )
 
 
