@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
@@ -13,9 +13,9 @@ from rowcall.agreement import Agreement, agree
 from rowcall.client import raise_descriptor_limit
 from rowcall.config import Config
 from rowcall.ending import Ending
-from rowcall.engine import Begun, Engine, Timing
+from rowcall.engine import Begun, Engine, Helpers, Timing
 from rowcall.errors import Busy, Full, RowcallError
-from rowcall.events import Event, Exporting, Joined, Listener, StoreWaits
+from rowcall.events import Event, Exporting, Joined, Listener, Resting, Stopping, StoreWaits
 from rowcall.exports import FormatName
 from rowcall.job import Status
 from rowcall.network import make_client
@@ -68,6 +68,7 @@ class Pipeline:
         emit: told what happens, for the display.
         timing: the engine's own waits.
         assembling: makes the parts; left out: as the config says.
+        helpers: other processes that work on the run too.
     """
 
     def __init__(
@@ -77,12 +78,14 @@ class Pipeline:
         emit: Listener | None = None,
         timing: Timing = Timing(),
         assembling: Assembling = assemble,
+        helpers: Helpers | None = None,
     ) -> None:
         self.config = config
         self.tally = Tally()
         self._listener = emit
         self._timing = timing
         self._assembling = assembling
+        self._helpers = helpers
         self._concurrency = raise_descriptor_limit(config.pace.concurrency)
         self._engine: Engine | None = None
         self._upstream: Upstream | None = None
@@ -121,17 +124,17 @@ class Pipeline:
     @property
     def concurrency(self) -> int:
         """Most calls in flight: as configured or set, or what the limit of open files allows."""
-        return self._engine.worker.concurrency if self._engine else self._concurrency
+        return self._engine.allowed if self._engine else self._concurrency
 
     @property
     def slots(self) -> int:
         """Calls that may be in flight now: at most ``concurrency``, fewer where the API takes no more."""
-        return self._engine.worker.slots if self._engine else self._concurrency
+        return self._engine.worker.slots + self._engine.vitals.others.slots if self._engine else self._concurrency
 
     @property
     def in_flight(self) -> int:
         """Calls under way."""
-        return self._engine.worker.in_flight if self._engine else 0
+        return self._engine.worker.in_flight + self._engine.vitals.others.in_flight if self._engine else 0
 
     @property
     def outage(self) -> Closed | None:
@@ -197,6 +200,8 @@ class Pipeline:
         """Drop the calls in flight; their records go back uncharged."""
         if self._engine:
             self._engine.worker.drop()
+        if self._helpers:
+            self._helpers.drop()
 
     # A run, from its start to its report
 
@@ -223,7 +228,8 @@ class Pipeline:
             begun = await self._begin(stack, parts, agreement, options)
             engine = self._engine = self._wired(begun)
             try:
-                ending = await engine.work()
+                async with self._helped(engine, begun):
+                    ending = await engine.work()
             except RowcallError as error:
                 await self._end(begun, "error", {"message": error.message})
                 raise
@@ -359,9 +365,26 @@ class Pipeline:
     def _wait(self, message: str) -> None:
         self._emit(StoreWaits(message))
 
+    def _helped(self, engine: Engine, begun: Begun) -> AbstractAsyncContextManager[None]:
+        return self._helpers.during(engine, begun, self._hear_of) if self._helpers else nullcontext()
+
     def _emit(self, event: Event) -> None:
+        if isinstance(event, Stopping):
+            event = replace(event, in_flight=self.in_flight)
         self.tally(event)
         if self._engine:
             self._engine.hear(event)
+        if self._helpers:
+            self._helpers.hear(event)
+        if self._listener:
+            self._listener(event)
+
+    def _hear_of(self, event: Event) -> None:
+        """Take in what a helper says; a rest that it was asked for becomes this process's own."""
+        assert self._engine is not None
+        self._engine.hear_of(event)
+        if isinstance(event, Resting):
+            return
+        self.tally(event)
         if self._listener:
             self._listener(event)

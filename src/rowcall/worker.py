@@ -142,6 +142,11 @@ class Worker:
         """Slots that there are."""
         return self._task.concurrency
 
+    @property
+    def ending(self) -> Ending | None:
+        """Why it takes no more jobs; None while it does."""
+        return self._ending
+
     def notice(self) -> None:
         """There may be more to claim."""
         self._dry_until = 0.0
@@ -157,6 +162,11 @@ class Worker:
     def stop_full(self, full: Full) -> None:
         """The disk is full: begin nothing more; what is in hand waits for space."""
         self.stop(Ending("disk_full", str(full)))
+
+    def count(self, settled: Settled) -> None:
+        """A record of the run was settled, here or by a helper: too many that fail stop it."""
+        if ending := self._failures.note(settled):
+            self.stop(ending)
 
     def rest(self, seconds: float, cause: str) -> None:
         """Leave the target alone for so long; where that is longer than the run may wait, it stops."""
@@ -278,7 +288,7 @@ class Worker:
         left = await self._left(self._quota.only)
         if left.nothing:
             self._quota.open.clear()  # they ended elsewhere: cancelled, or by another process
-        if left.running and not self._calls and await self._reaped():
+        if left.running and not self._calls and await self.reaped():
             return
         due_in = left.due_in
         self._dry_until = monotonic() + min(LOOK_AGAIN, LOOK_AGAIN if due_in is None else max(due_in, AT_LEAST))
@@ -379,9 +389,9 @@ class Worker:
 
     def _account(self, settlement: Settlement, now: float) -> None:
         self._quota.settle(settlement, now)
-        if ending := self._failures.note(settlement):
-            self.stop(ending)
-        self._emit(Settled(settlement.job.key, settlement.action, settlement.outcome))
+        settled = Settled(settlement.job.key, settlement.action, settlement.outcome)
+        self.count(settled)
+        self._emit(settled)
         if settlement.action in (Action.RETRY, Action.RELEASE):
             self._dry_until = min(self._dry_until, now + (settlement.wait or 0.0))
 
@@ -474,14 +484,14 @@ class Worker:
                 self._drop_cancelled(set(cancelled))
                 if self._budget and self._budget.limit is not None:
                     self._budget.learn(await self._store.spent(self._task.kind))
-                await self._reaped()
+                await self.reaped()
             except Busy:
                 pass
             except Full as full:
                 self.stop_full(full)
             await asyncio.sleep(self._task.beat)
 
-    async def _reaped(self) -> bool:
+    async def reaped(self) -> bool:
         """Take back what dead processes held; whether there was something."""
         try:
             count = await self._store.reap()

@@ -37,11 +37,14 @@ VERBS = {
     "verify": ("rowcall.cli.verify:verify", "Whether input, store and export belong together."),
     "backup": ("rowcall.cli.keep:backup", "A snapshot of the store, also during a run."),
     "prune": ("rowcall.cli.keep:prune", "Drop the stored input of done records."),
+    "migrate": ("rowcall.cli.migrate:migrate", "Move a store to another place, such as a PostgreSQL database."),
     "schema": ("rowcall.cli.describe:schema", "JSON Schema of config, summary and events, for editors and programs."),
     "completion": ("rowcall.cli.describe:completion", "What makes bash, zsh or fish complete verbs and flags."),
     "mock": ("rowcall.cli.mock:mock", "A fake API on a port."),
 }
 """Where each verb stands, and its line in the help; read without importing it."""
+HIDDEN = {"help-out": "rowcall.cli.helper:helper"}
+"""Verbs that only rowcall itself uses."""
 
 
 OBJECTS = 10_000
@@ -53,9 +56,10 @@ class _Verbs(click.Group):
         return list(VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in VERBS:
+        place = VERBS[cmd_name][0] if cmd_name in VERBS else HIDDEN.get(cmd_name)
+        if place is None:
             return None
-        module, name = VERBS[cmd_name][0].split(":")
+        module, name = place.split(":")
         command: click.Command = getattr(import_module(module), name)
         command.context_settings.setdefault("auto_envvar_prefix", "ROWCALL")
         return command

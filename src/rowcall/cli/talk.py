@@ -18,11 +18,13 @@ from rowcall.store.facts import Role
 from rowcall.tally import Tally
 
 
-def start_text(config: Config, concurrency: int, role: Role = Role.RUN) -> str:
+def start_text(config: Config, concurrency: int, processes: int = 1, role: Role = Role.RUN) -> str:
     """What is read or worked on, and the limits in force."""
     limits = [f"{concurrency} at a time"]
     if concurrency < config.pace.concurrency:
         limits[0] += f" instead of {config.pace.concurrency}: ulimit -n allows no more open files"
+    if processes > 1:
+        limits.append(f"{processes} processes")
     if (config.group.size or 1) > 1:
         limits.append(f"groups of {config.group.size}")
     limits += map(str, config.pace.requests or ())

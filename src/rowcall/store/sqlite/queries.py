@@ -24,14 +24,11 @@ from rowcall.store.facts import (
     Selection,
     Try,
 )
+from rowcall.store.liveness import ANY_NUMBER, SUSPECT
 from rowcall.store.sqlite.clock import seconds
 
 Name = TypeVar("Name")
 
-SUSPECT = 3
-"""Crashes after which a job runs alone."""
-ANY_NUMBER = 2**62
-"""More crashes than any job has."""
 _TOKENS = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
 
 _KINDS = "SELECT DISTINCT kind FROM requests ORDER BY kind"

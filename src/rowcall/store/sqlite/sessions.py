@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import sqlite3
 from pathlib import Path
 from typing import Any
 
 from rowcall.store.facts import Role, Run
+from rowcall.store.liveness import POISON, SUSPECT, SUSPECT_WAITS
 from rowcall.store.sqlite import steering
 from rowcall.store.sqlite.clock import stamp
 from rowcall.store.sqlite.locks import HOST, FileLock, beside, is_free
-from rowcall.store.sqlite.queries import SUSPECT
-
-BEATS_A_LEASE = 12
-"""A session silent for that many beats of a watcher is dead."""
-LONGEST_BEAT = 5.0
-"""Seconds between two beats, at most."""
-SUSPECT_WAITS = 1.0
-"""Seconds that a suspect waits after each: processes that are killed one after the other do not all meet it."""
-POISON = 5
-"""Crashes after which a job is failed."""
 
 _BEGIN = "INSERT INTO sessions (host, pid, started_at, beat_at) VALUES (?, ?, ?, ?) RETURNING id"
 _BEAT = "UPDATE sessions SET beat = beat + 1, beat_at = ? WHERE id = ?"
@@ -176,29 +166,3 @@ def _unlocked(connection: sqlite3.Connection, path: Path) -> set[int]:
 
 def _lock_path(path: Path, session: int) -> Path:
     return beside(path, f"session-{session}")
-
-
-class Watch:
-    """Which other sessions' counters stood still for a lease, told by a watcher's own committed beats."""
-
-    def __init__(self, lease: float) -> None:
-        self._longest = max(BEATS_A_LEASE, math.ceil(lease / LONGEST_BEAT))
-        self._seen: dict[int, tuple[int, int]] = {}
-
-    def note(self, counters: dict[int, int]) -> None:
-        """Take in the counters of one own beat."""
-        self._seen = {session: self._next(session, counter) for session, counter in counters.items()}
-
-    def forget(self, sessions: set[int]) -> None:
-        """Count anew for sessions that were reaped: one may come back."""
-        for session in sessions:
-            self._seen.pop(session, None)
-
-    @property
-    def silent(self) -> set[int]:
-        """Sessions that are dead by their beats."""
-        return {session for session, (_, still) in self._seen.items() if still >= self._longest}
-
-    def _next(self, session: int, counter: int) -> tuple[int, int]:
-        before, still = self._seen.get(session, (counter, -1))
-        return counter, still + 1 if counter == before else 0
