@@ -31,8 +31,9 @@ _BEAT = """
     UPDATE rowcall.sessions SET beat = beat + 1, locked = %(locked)s, beat_at = rowcall.moment() WHERE id = %(session)s
 """
 _BEATS = "SELECT id, beat FROM rowcall.sessions WHERE id <> %s"
-_NOW = "SELECT extract(epoch FROM rowcall.moment())::float8"
-_KNOWN = "SELECT 1 FROM rowcall.sessions WHERE id = %s FOR NO KEY UPDATE"
+_KNOWN = """
+    SELECT extract(epoch FROM rowcall.moment())::float8 FROM rowcall.sessions WHERE id = %s FOR NO KEY UPDATE
+"""
 _REOPEN_RUNS = """
     UPDATE rowcall.runs SET ended_at = NULL, stop_reason = NULL WHERE session = %s AND stop_reason = 'crashed'
 """
@@ -130,10 +131,12 @@ async def ensure(connection: Connection, session: int) -> float:
 
     Returns the server's time, in seconds since 1970.
     """
-    if await (await connection.execute(_KNOWN, (session,))).fetchone() is None:
+    known = await (await connection.execute(_KNOWN, (session,))).fetchone()
+    if known is None:
         await connection.execute(_BEGIN, {"session": session, "host": _HOST, "pid": os.getpid(), "locked": False})
         await connection.execute(_REOPEN_RUNS, (session,))
-    return float((await fetched(connection, _NOW))[0])
+        known = await fetched(connection, _KNOWN, (session,))
+    return float(known[0])
 
 
 async def end(connection: Connection, session: int) -> None:
