@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sqlite3
 from collections import Counter
 from contextlib import closing
@@ -49,12 +50,16 @@ async def test_half_in_a_file_half_in_a_database_and_back(project, database_url)
     assert told["by_status"] == {"done": RECORDS // 2, "pending": RECORDS // 2}
 
     use(project, database_url)
-    workers = [await project.start("run") for _ in range(WORKERS)]
-    for ran in await asyncio.gather(*map(project.end, workers)):
-        assert ran.code == 0, ran.err
+    workers = [await project.start("work", "--no-progress") for _ in range(WORKERS)]
+    ends = await asyncio.gather(*map(project.end, workers))
+    assert [ran.code for ran in ends] == [0] * WORKERS, ends
+    shares = [int(re.search(r"this run: ([\d,]+) done", ran.err)[1].replace(",", "")) for ran in ends]
+    assert sum(shares) == RECORDS // 2
+    assert min(shares) > RECORDS // 2 // WORKERS // 2
     assert set(calls(project).values()) == {1}
-    assert len(project.api.calls) == RECORDS
+    await ended(project, "run")
     await ended(project, "verify")
+    assert len(project.api.calls) == RECORDS
 
     await ended(project, "migrate", "--from", database_url, "--to", "back.db")
     use(project, "back.db")
