@@ -47,6 +47,7 @@ CREATE TABLE rowcall.jobs (
 );
 
 CREATE INDEX jobs_pending ON rowcall.jobs (kind, pass, run_after, rowid) WHERE status = 'pending';
+CREATE INDEX jobs_waiting ON rowcall.jobs (run_after) WHERE status = 'pending' AND run_after IS NOT NULL;
 CREATE INDEX jobs_running ON rowcall.jobs (session, crashes) WHERE status = 'running';
 CREATE INDEX jobs_reason ON rowcall.jobs (kind, reason) WHERE reason IS NOT NULL OR status = 'failed';
 

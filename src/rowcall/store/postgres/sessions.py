@@ -104,7 +104,8 @@ _END_RUN = "UPDATE rowcall.runs SET ended_at = rowcall.moment(), stop_reason = %
 _HEAL = """
     UPDATE rowcall.jobs SET run_after = now, wait_ms = 0
     FROM (SELECT rowcall.moment() AS now) AS clock
-    WHERE status = 'pending' AND run_after > now + make_interval(secs => wait_ms / 1000.0 + 0.1)
+    WHERE status = 'pending' AND run_after > (SELECT rowcall.moment())
+    AND run_after > now + make_interval(secs => wait_ms / 1000.0 + 0.1)
 """
 
 
