@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import ExitStack, asynccontextmanager, closing
+from dataclasses import replace
 
 import pytest
 from storekit import USAGE, Clock, Desk, entry, failure
 
 from rowcall.errors import SchemaMismatch, StoreError
+from rowcall.job import Status
 from rowcall.store.facts import Selection
+from rowcall.store.history import Span
 from rowcall.store.moving import PAGE, TABLES, Mark, Origin, Page, move
 from rowcall.store.postgres import PostgresReader, PostgresStore
 from rowcall.store.postgres.moving import PostgresSink, PostgresSource
@@ -163,6 +166,54 @@ async def test_all_moves_as_it_is(ends):
     assert await all_of(await ends.sources.source("old")) == before
     assert (moved.jobs, moved.others["results"], moved.others["tries"]) == (8, 4, 2)
     assert all(before.values())
+
+
+async def told(reader):
+    """All that a store says about a kind."""
+    rows = await reader.page("k")
+    keys = [row.key for row in rows]
+    span = Span("2000-01-01T00:00:00.000Z", "2099-01-01T00:00:00.000Z", 3600.0)
+    history = await reader.history("k", span, 0.0015)
+    return {
+        "rows": rows,
+        "kinds": await reader.kinds(),
+        "counts": await reader.counts("k"),
+        "spent": await reader.spent("k"),
+        "errors": await reader.errors("k"),
+        "payloads": [await reader.payload(row.row) for row in rows],
+        "donors": [await reader.donor(row.row) for row in rows],
+        "tries": [await reader.tries(row.row) for row in rows],
+        "answers": await reader.answers("k", keys),
+        "last calls": await reader.last_calls("k", keys),
+        "strays": await reader.strays("k", 2),
+        "runs": await reader.runs("k"),
+        "recipe": await reader.recipe("k"),
+        "history": replace(history, quiet=[(stretch.since, stretch.until) for stretch in history.quiet]),
+        "standing": await reader.request_standing("k", "ask"),
+        "selected": [await reader.select("k", selection) for selection in SELECTIONS],
+        "batches": await reader.batches("k"),
+        "batch": await reader.batch_answers("k", "b1"),
+        "prunable": await reader.prunable("k", span.until),
+        "left behind": await reader.left_behind("k", 2),
+        "flaws": await reader.flaws("k"),
+    }
+
+
+SELECTIONS = [
+    Selection(),
+    Selection(("http_500", "done", "nonsense")),
+    Selection(statuses=(Status.DONE, Status.PENDING), batch="b1"),
+    Selection(where=(("text", "same"),)),
+]
+
+
+async def test_both_stores_say_the_same(ends):
+    """Whatever people ask of a store, it answers as the one that it was moved from."""
+    async with ends.desk() as desk:
+        await fill(desk)
+    await ends.move()
+    async with await ends.sources.reader("old") as old, await ends.targets.reader("new") as new:
+        assert await told(new) == await told(old)
 
 
 async def test_what_was_running_is_pending(ends):
