@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from typing import Any, Literal, Self
@@ -201,28 +201,26 @@ class PostgresStore(PostgresReader, Store):
         only: Sequence[int] | None = None,
     ) -> list[Job]:
         """Take at most ``limit`` claimable jobs; see the contract. A cancelled claim puts back what it took."""
-        aim = (kind, pass_)
-        floor = self._floors.of(aim)
+        floor = self._floors.of((kind, pass_))
         asked = claiming.Asked(session, next(self._takes), kind, pass_, limit, fresh_only, only, floor)
-        tries = count()
-
-        async def claim(connection: Connection) -> list[claiming.Taken]:
-            await self._notice(connection, await sessions.ensure(connection, session))
-            if next(tries) and (before := await claiming.taken_before(connection, asked)):
-                return before
-            began = time.monotonic()
-            taken = await claiming.claim(connection, asked)
-            await self._floors.note(connection, aim, floor, taken, time.monotonic() - began)
-            return taken
-
         try:
-            taken = await self._database.run_by_index(claim)
+            taken = await self._database.run_by_index(self._claim, asked, count())
             with translated(self._database.name):
                 return [claiming.read_job(row) for row in taken]
         except BaseException:  # it may have been written all the same: nobody would ever call what it took
             self._lost.add((session, asked.take))
             self._errand(self._hand_back(session, asked.take))
             raise
+
+    async def _claim(self, connection: Connection, asked: claiming.Asked, tries: Iterator[int]) -> list[claiming.Taken]:
+        """One try at a claim; one whose reply was lost gives what it took then."""
+        await self._notice(connection, await sessions.ensure(connection, asked.session))
+        if next(tries) and (before := await claiming.taken_before(connection, asked)):
+            return before
+        began = time.monotonic()
+        taken = await claiming.claim(connection, asked)
+        await self._floors.note(connection, (asked.kind, asked.pass_), asked.floor, taken, time.monotonic() - began)
+        return taken
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[Settlement]:
         """Write decisions in one transaction; returns those that came too late (the fence).
