@@ -48,7 +48,7 @@ _AT_THE_DOOR: tuple[tuple[str, type[StoreError], str, str], ...] = (
     ("password authentication failed", Unavailable, "the server refuses the password of its user", "Correct it."),
     ("no password supplied", Unavailable, "the server asks for a password", "Put it into the address of [store] path."),
     ("pg_hba.conf", Unavailable, "the server lets this user in from here not at all", "Allow it in its pg_hba.conf."),
-    ("role", Unavailable, "there is no such user", "Correct the user in [store] path, or make it: createuser"),
+    ('role "', Unavailable, "there is no such user", "Correct the user in [store] path, or make it: createuser"),
     ("does not exist", Unavailable, "there is no such database", "Make it: createdb, or correct [store] path."),
     ("permission denied", Unavailable, "its user may not connect to it", "Have its owner GRANT CONNECT."),
     ("refused", Unavailable, "nothing listens there", "Start the server, or correct host and port in [store] path."),
