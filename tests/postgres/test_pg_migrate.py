@@ -11,11 +11,15 @@ from contextlib import closing
 
 import psycopg
 import pytest
+from pgwire import Wire
 from project import some_rows
 from storekit import Clock, Desk
 
-from rowcall.store.moving import Mark
+from rowcall.store.moving import Mark, move
+from rowcall.store.postgres import PostgresReader
+from rowcall.store.postgres.moving import PostgresSink
 from rowcall.store.sqlite import SQLiteReader, SQLiteStore
+from rowcall.store.sqlite.moving import SQLiteSource
 
 pytestmark = pytest.mark.postgres
 
@@ -72,19 +76,33 @@ async def test_half_in_a_file_half_in_a_database_and_back(project, database_url)
     assert len(project.exported()) == RECORDS
 
 
-MANY = 30_000
-
-
-async def filled(folder):
+async def filled(folder, many):
     """A store in a file with many records, half of them done."""
     async with await SQLiteStore.open(folder / "t.db", durability="normal") as store:
         desk = await Desk(store, Clock(), SQLiteStore.open, kind="t").sit()
-        for start in range(0, MANY, 5000):
-            await desk.bring(*(f"k{n}" for n in range(start, start + 5000)))
-        while left := MANY // 2 - (await store.counts("t")).by_status.get("done", 0):
+        for start in range(0, many, 3000):
+            await desk.bring(*(f"k{n}" for n in range(start, start + 3000)))
+        while left := many // 2 - (await store.counts("t")).by_status.get("done", 0):
             await desk.done(*await desk.claim(min(left, 5000)))
         await store.end_run(desk.run, "done", {})
         await store.end_session(desk.session)
+
+
+async def test_lost_replies(project, database_url, postgres_server):
+    """A database that has written, but whose reply was lost, is asked again, and takes nothing twice."""
+    await filled(project.folder, 3000)
+    async with Wire(postgres_server.port) as wire:
+        url = database_url.replace(str(postgres_server.port), str(wire.port))
+        wire.lose_replies_to_commits()
+        async with await SQLiteSource.open(project.folder / "t.db") as source, await PostgresSink.open(url) as sink:
+            moved = await move(source, sink, lambda progress: wire.lose_replies_to_commits())
+        assert wire.lost > 10
+    assert (moved.jobs, moved.others["results"]) == (3000, 1500)
+    async with await PostgresReader.open(database_url) as reader:
+        assert (await reader.counts("t")).by_status == {"done": 1500, "pending": 1500}
+
+
+MANY = 30_000
 
 
 def mark_in_file(path):
@@ -114,7 +132,7 @@ async def killed_in_the_middle(project, read_mark, *args):
 
 async def test_a_killed_migration_goes_on(project, database_url):
     """Until it has ended no verb works on its target, both ways; the same command moves the rest, and all is there."""
-    await filled(project.folder)
+    await filled(project.folder, MANY)
     project.write([])
     back = project.folder / "back.db"
     for source, target, read_mark in (

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from storekit import Clock, Desk, entry
+from storekit import Clock, Desk, entry, success
 
-from rowcall.store.facts import Selection
+from rowcall.outcome import Action
+from rowcall.store.facts import Arrived, Fate, Selection
 from rowcall.store.postgres import PostgresReader, PostgresStore
 from rowcall.store.sqlite import SQLiteReader
 
@@ -45,6 +46,16 @@ async def test_parallel_workers_of_the_server(desk, database_url):
         assert (await reader.select("k", LANG)).count == 3
         assert (await reader.counts("k")).total == 3
         assert await reader.flaws("k") == []
+
+
+@pytest.mark.parametrize("key", ["a\0b", "a\ud800b"])
+async def test_keys_that_no_store_has(desk, key):
+    """Whoever asks for a key that cannot be kept is told that there is none of it."""
+    await desk.bring("a")
+    assert await desk.store.job("k", key) is None
+    assert list(await desk.store.answers("k", [key, "a"])) == ["a"]
+    assert list(await desk.store.last_calls("k", [key, "a"])) == ["a"]
+    assert await desk.store.arrive("k", [Arrived(key, Action.DONE, success())]) == [Fate.UNKNOWN]
 
 
 async def test_an_invalid_index_is_told(desk, postgres_server, database_url):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
+from itertools import count
 from typing import Concatenate, ParamSpec, Protocol, Self, TypeVar
 
 from rowcall.place import StorePlace
@@ -170,7 +171,15 @@ class PostgresSink(Sink):
 
     async def finish(self, stop_reason: str) -> None:
         """Make a store of it."""
-        await self._database.run(_finish, stop_reason, self.name)
+        tries = count(1)
+
+        async def finish(connection: Connection) -> None:
+            if await _end(connection):
+                await _make_whole(connection, stop_reason)
+            elif next(tries) == 1:  # else it was done, and only the reply to that was lost
+                raise not_alone(self.name)
+
+        await self._database.run(finish)
 
 
 async def _state(connection: Connection) -> str:
@@ -236,9 +245,11 @@ async def _copy(connection: Connection, table: Table, rows: list[Row]) -> None:
             await copy.write_row(row)
 
 
-async def _finish(connection: Connection, stop_reason: str, name: str) -> None:
-    if not (await connection.execute(_END)).rowcount:
-        raise not_alone(name)
+async def _end(connection: Connection) -> bool:
+    return (await connection.execute(_END)).rowcount > 0
+
+
+async def _make_whole(connection: Connection, stop_reason: str) -> None:
     await patiently(connection)
     await connection.execute(_STAND_STILL)
     await connection.execute(_END_RUNS, (stop_reason,))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
@@ -25,6 +26,7 @@ from rowcall.store.postgres.pool import Connection
 
 Name = TypeVar("Name")
 
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
 _TOKENS = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
 
 _PATIENTLY = "SELECT set_config('statement_timeout', '0', true), set_config('work_mem', '64MB', true)"
@@ -260,8 +262,8 @@ async def last_calls(connection: Connection, kind: str, keys: Sequence[str]) -> 
 
 
 def known(keys: Iterable[str]) -> list[str]:
-    """The keys among these that a store can have: no text in PostgreSQL holds a NUL."""
-    return [key for key in keys if "\0" not in key]
+    """The keys among these that a store can have: no text in PostgreSQL holds a NUL, or half a surrogate pair."""
+    return [key for key in keys if not _NO_TEXT.search(key)]
 
 
 async def strays(connection: Connection, kind: str, pass_: int) -> int:
