@@ -92,10 +92,19 @@ async def test_lost_replies(project, database_url, postgres_server):
     """A database that has written, but whose reply was lost, is asked again, and takes nothing twice."""
     await filled(project.folder, 3000)
     async with Wire(postgres_server.port) as wire:
+
+        class Losing(PostgresSink):
+            async def put(self, page):
+                wire.lose_replies_to_commits()
+                await super().put(page)
+
+            async def finish(self, stop_reason):
+                wire.lose_replies_to_commits()
+                await super().finish(stop_reason)
+
         url = database_url.replace(str(postgres_server.port), str(wire.port))
-        wire.lose_replies_to_commits()
-        async with await SQLiteSource.open(project.folder / "t.db") as source, await PostgresSink.open(url) as sink:
-            moved = await move(source, sink, lambda progress: wire.lose_replies_to_commits())
+        async with await SQLiteSource.open(project.folder / "t.db") as source, await Losing.open(url) as sink:
+            moved = await move(source, sink)
         assert wire.lost > 10
     assert (moved.jobs, moved.others["results"]) == (3000, 1500)
     async with await PostgresReader.open(database_url) as reader:
