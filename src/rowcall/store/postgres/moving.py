@@ -174,9 +174,10 @@ class PostgresSink(Sink):
         tries = count(1)
 
         async def finish(connection: Connection) -> None:
+            first_try = next(tries) == 1
             if await _end(connection):
                 await _make_whole(connection, stop_reason)
-            elif next(tries) == 1:  # else it was done, and only the reply to that was lost
+            elif first_try:  # else it was done, and only the reply to that was lost
                 raise not_alone(self.name)
 
         await self._database.run(finish)
