@@ -29,7 +29,7 @@ def end_with_parent() -> None:
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-@ray.remote(num_cpus=1, max_restarts=-1, max_task_retries=-1)
+@ray.remote(num_cpus=0.5, max_restarts=-1, max_task_retries=-1)  # a worker waits more than it works
 class Place:
     """A place in the cluster for one worker."""
 
