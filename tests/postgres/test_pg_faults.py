@@ -10,7 +10,7 @@ import time
 import pgkit
 import pytest
 from pgwire import Wire
-from storekit import Desk, failure
+from storekit import Desk, entry, failure
 
 from rowcall.errors import Busy, NoStore, ReadOnly, SchemaMismatch, Unavailable
 from rowcall.job import Status
@@ -82,6 +82,19 @@ async def test_a_claim_that_was_given_up(postgres_server, database_url, desk_of)
         wire.lose_replies_to_commits(0)
         await desk.store.beat(desk.session)
         assert await desk.keys() == ["a", "b", "c"]
+
+
+async def test_a_twins_answer_whose_reply_was_lost(lossy):
+    """A claim that was answered by its twin is told as such: it is not called on top of that."""
+    wire, desk = lossy
+    await desk.bring(entry("a", "same"), entry("b", "same"), entry("c", "same"))
+    a, b, c = await desk.claim()
+    await desk.done(a)
+    assert await desk.store.answer_claimed([b]) == [b]
+    wire.lose_replies_to_commits()
+    assert await desk.store.answer_claimed([c]) == [c]
+    assert wire.lost == 1
+    assert await desk.statuses() == dict.fromkeys("abc", "done")
 
 
 async def test_a_settlement_whose_reply_was_lost(lossy):

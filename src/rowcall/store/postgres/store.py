@@ -232,11 +232,16 @@ class PostgresStore(PostgresReader, Store):
 
     async def answer_claimed(self, claimed: Sequence[Job]) -> list[Job]:
         """Settle those claims that a twin's answer is there for; see the contract."""
-        return await self._database.run(twins.answer_claimed, claimed)
+        tries = count()
+
+        async def answer(connection: Connection) -> list[Job]:
+            return await twins.answer_claimed(connection, claimed, again=next(tries) > 0)
+
+        return await self._database.run_by_index(answer)
 
     async def answer_pending(self, answered: Sequence[Job]) -> int:
         """Give the answers of these jobs to their pending twins, 10,000 at most; returns to how many."""
-        return await self._database.run(twins.answer_pending, answered)
+        return await self._database.run_by_index(twins.answer_pending, answered)
 
     async def hand_out(self, kind: str, keys: Sequence[str]) -> None:
         """Note that the calls of these jobs are made elsewhere, and what they ask now."""
