@@ -24,13 +24,13 @@ class Usage:
     cost: int | None = None
 
     def __add__(self, other: Usage) -> Usage:
-        known = [cost for cost in (self.cost, other.cost) if cost is not None]
+        cost = self.cost if other.cost is None else other.cost + (self.cost or 0)
         return Usage(
             self.input + other.input,
             self.output + other.output,
             self.cached + other.cached,
             self.reasoning + other.reasoning,
-            sum(known) if known else None,
+            cost,
         )
 
 

@@ -23,7 +23,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 config_argument = click.argument("config", type=click.Path(path_type=Path), default=Path("config.toml"), required=False)
 
 
-def _placed(ctx: click.Context, param: click.Parameter, value: str | None) -> StorePlace | None:
+def placed(ctx: click.Context, param: click.Parameter, value: str | None) -> StorePlace | None:
     """A file, or the URL of a PostgreSQL database, as a place."""
     try:
         return None if value is None else StorePlace.of(value)
@@ -33,7 +33,7 @@ def _placed(ctx: click.Context, param: click.Parameter, value: str | None) -> St
 
 def store_option(words: str) -> Callable[[F], F]:
     """``--store``, with its line in the help."""
-    return click.option("--store", type=click.Path(), callback=_placed, metavar="FILE|URL", help=words)
+    return click.option("--store", type=click.Path(), callback=placed, metavar="FILE|URL", help=words)
 
 
 def file_options(verb: F) -> F:

@@ -10,7 +10,7 @@ import ssl
 import zlib
 from collections.abc import Awaitable
 from types import SimpleNamespace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import aiohttp
 import httpx
@@ -40,7 +40,6 @@ class Attempt:
         "answered",
         "connected",
         "connecting",
-        "reused",
     )
 
     def __init__(self, request: httpx.Request, total: float | None, connect: float | None) -> None:
@@ -51,7 +50,6 @@ class Attempt:
         self._timer = asyncio.timeout(None)
         self.connecting = False
         self.connected = False
-        self.reused = False
         self.answered = False
 
     async def within(self, work: Awaitable[T]) -> T:
@@ -73,13 +71,13 @@ class Attempt:
         self._timer.reschedule(min(limits, default=None))
 
     def end_connecting(self) -> None:
-        """The connection stands: only the deadline counts."""
-        self.connected = True
+        """It stands: only the deadline counts."""
         self._timer.reschedule(self._deadline)
 
-    def reuse(self) -> None:
+    @property
+    def reused(self) -> bool:
         """A kept connection is used."""
-        self.connected = self.reused = True
+        return self.connected and not self.connecting
 
     def fail(self, kind: type[WireError], detail: str = "") -> WireError:
         """The error of this attempt, to be raised."""
@@ -113,24 +111,19 @@ class Attempt:
 
 
 def tracing() -> aiohttp.TraceConfig:
-    """Tells the attempt that a session's request carries (``trace_request_ctx``) about its connection."""
+    """Tells an attempt, which is the context of the trace, about its connection."""
     trace = aiohttp.TraceConfig()
     trace.on_connection_create_start.append(_start_connecting)
     trace.on_connection_create_end.append(_end_connecting)
-    trace.on_connection_reuseconn.append(_reuse)
     return trace
 
 
-async def _start_connecting(session: aiohttp.ClientSession, context: SimpleNamespace, params: Any) -> None:
-    context.trace_request_ctx.start_connecting()
+async def _start_connecting(session: object, attempt: SimpleNamespace | Attempt, params: object) -> None:
+    attempt.start_connecting()
 
 
-async def _end_connecting(session: aiohttp.ClientSession, context: SimpleNamespace, params: Any) -> None:
-    context.trace_request_ctx.end_connecting()
-
-
-async def _reuse(session: aiohttp.ClientSession, context: SimpleNamespace, params: Any) -> None:
-    context.trace_request_ctx.reuse()
+async def _end_connecting(session: object, attempt: SimpleNamespace | Attempt, params: object) -> None:
+    attempt.end_connecting()
 
 
 def _after(seconds: float | None) -> float | None:

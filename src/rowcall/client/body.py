@@ -11,6 +11,7 @@ import httpx
 from rowcall.client.attempt import Attempt
 from rowcall.client.decoding import Plain, decoder_for
 from rowcall.client.failures import BodyCut, Garbled, ReplyTooLarge
+from rowcall.client.talking import Incoming
 
 RawHeaders = list[tuple[bytes, bytes]]
 
@@ -30,7 +31,7 @@ class Body(httpx.AsyncByteStream):
         headers: the reply's, without those that no longer fit a decoded body.
     """
 
-    def __init__(self, reply: aiohttp.ClientResponse, attempt: Attempt, max_reply: int) -> None:
+    def __init__(self, reply: Incoming, attempt: Attempt, max_reply: int) -> None:
         coding = reply.headers.get("Content-Encoding", "")
         decoder = decoder_for(coding)
         self._decoder = decoder or Plain()
@@ -41,7 +42,7 @@ class Body(httpx.AsyncByteStream):
         self._attempt = attempt
         self._max_reply = max_reply
         self._size = 0
-        self._protocol = reply.connection.protocol if reply.connection else None  # None: all of it is here
+        self._protocol = None if reply.content.is_eof() else reply.connection.protocol  # None: all of it is here
         self._closed = self._protocol.closed if self._protocol is not None else None
         if self._closed:
             self._closed.add_done_callback(self._on_lost)
@@ -54,7 +55,7 @@ class Body(httpx.AsyncByteStream):
             await self.aclose()
 
     async def aclose(self) -> None:
-        """Let the connection go: kept where the reply was read to its end, closed otherwise."""
+        """Let the connection go."""
         if self._closed:
             self._closed.remove_done_callback(self._on_lost)
         self._reply.close()
@@ -97,7 +98,7 @@ class Body(httpx.AsyncByteStream):
         return self._protocol.exception() if self._protocol is not None else None
 
 
-def _ends_with_connection(reply: aiohttp.ClientResponse) -> bool:
+def _ends_with_connection(reply: Incoming) -> bool:
     """Whether only the end of the connection marks the end of the body (RFC 9112, 6.3)."""
     return "Content-Length" not in reply.headers and "Transfer-Encoding" not in reply.headers
 

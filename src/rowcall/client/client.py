@@ -12,7 +12,8 @@ from httpx._types import AuthTypes
 
 from rowcall.client.body import RawHeaders
 from rowcall.client.proxies import Proxies
-from rowcall.client.transport import DEFAULT_HEADERS, Transport
+from rowcall.client.talking import DEFAULT_HEADERS
+from rowcall.client.transport import Transport, extensions
 from rowcall.outcome import Reply
 
 
@@ -104,7 +105,11 @@ class Client(httpx.AsyncClient):
         started = perf_counter()
         whole = await self._wire.whole(request)
         response = httpx.Response(
-            whole.status, headers=whole.headers, content=whole.body, request=request, extensions=whole.extensions
+            whole.status,
+            headers=whole.headers,
+            content=whole.body,
+            request=request,
+            extensions=extensions(whole.reason),
         )
         response.elapsed = timedelta(seconds=perf_counter() - started)
         if "set-cookie" in response.headers:

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import ssl
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
-import aiohttp
 import httpx
-from yarl import URL
 
-from rowcall.client.attempt import Attempt, tracing
+from rowcall.client.attempt import Attempt
 from rowcall.client.body import Body, RawHeaders
-from rowcall.client.names import Resolver
+from rowcall.client.connections import Connections
 from rowcall.client.proxies import Proxies
-
-DEFAULT_HEADERS = {"User-Agent": "rowcall", "Accept": "*/*", "Accept-Encoding": "gzip, deflate"}
-"""Sent where a request does not say otherwise."""
+from rowcall.client.talking import Incoming, head_of, talk
 
 PROBE_CONNECT_TIMEOUT = 5.0
 """Seconds to connect for a call on a fresh connection, at most."""
@@ -28,9 +23,9 @@ class Whole:
     """A reply read to its end, its body decoded."""
 
     status: int
+    reason: str
     headers: RawHeaders
     body: bytes
-    extensions: dict[str, Any]
 
 
 class Transport(httpx.AsyncBaseTransport):
@@ -58,13 +53,11 @@ class Transport(httpx.AsyncBaseTransport):
         verify: ssl.SSLContext | bool = True,
         proxies: Proxies | None = None,
     ) -> None:
-        self._concurrency = concurrency
         self._timeout = timeout
         self._connect_timeout = connect_timeout
         self._max_reply = max_reply
-        self._verify = verify
         self._proxies = proxies or Proxies()
-        self._sessions: dict[bool, aiohttp.ClientSession] = {}
+        self._connections = Connections(concurrency=concurrency, verify=verify)
         self._closed = False
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
@@ -76,7 +69,7 @@ class Transport(httpx.AsyncBaseTransport):
         attempt = self._attempt(request, fresh=False)
         reply = await attempt.within(self._open(request, attempt, fresh=False))
         body = Body(reply, attempt, self._max_reply)
-        return httpx.Response(reply.status, headers=body.headers, stream=body, extensions=_extensions(reply))
+        return httpx.Response(reply.status, headers=body.headers, stream=body, extensions=extensions(reply.reason))
 
     async def whole(self, request: httpx.Request, *, fresh: bool = False) -> Whole:
         """Send a request and read all of the reply.
@@ -94,9 +87,7 @@ class Transport(httpx.AsyncBaseTransport):
     async def aclose(self) -> None:
         """Close all connections, for good."""
         self._closed = True
-        sessions, self._sessions = self._sessions, {}
-        for session in sessions.values():
-            await session.close()
+        await self._connections.close()
 
     async def _whole(self, request: httpx.Request, attempt: Attempt, fresh: bool) -> Whole:
         reply = await self._open(request, attempt, fresh=fresh)
@@ -107,24 +98,20 @@ class Transport(httpx.AsyncBaseTransport):
                 pieces.append(piece)
         finally:
             await body.aclose()
-        return Whole(reply.status, body.headers, b"".join(pieces), _extensions(reply))
+        return Whole(reply.status, reply.reason, body.headers, b"".join(pieces))
 
-    async def _open(self, request: httpx.Request, attempt: Attempt, *, fresh: bool) -> aiohttp.ClientResponse:
+    async def _open(self, request: httpx.Request, attempt: Attempt, *, fresh: bool) -> Incoming:
         """Send the request and read the head of the reply."""
+        if self._closed:
+            raise RuntimeError("the client is closed")
         proxy = self._proxies.of(request.url)
-        credentials = {"Proxy-Authorization": proxy.authorization} if proxy and proxy.authorization else {}
-        tunnel = request.url.scheme == "https"
-        reply = await self._session(fresh).request(
-            request.method,
-            _exact_url(request.url),
-            headers=[*_headers(request), *({} if tunnel else credentials).items()],
-            data=_content(request),
-            allow_redirects=False,
-            ssl=self._tls if tunnel or (proxy and proxy.url.startswith("https")) else True,
-            proxy=proxy.url if proxy else None,
-            proxy_headers=credentials if tunnel else None,
-            trace_request_ctx=attempt,
-        )
+        head = head_of(request, proxy, keep=not fresh)
+        connection = await self._connections.connect(request.url, proxy, attempt, fresh=fresh)
+        try:
+            reply = await talk(connection, request, head)
+        except BaseException:
+            connection.close()
+            raise
         attempt.answered = True
         return reply
 
@@ -135,63 +122,7 @@ class Transport(httpx.AsyncBaseTransport):
             connect = PROBE_CONNECT_TIMEOUT if connect is None else min(connect, PROBE_CONNECT_TIMEOUT)
         return Attempt(request, limits.get("read", self._timeout), connect)
 
-    def _session(self, fresh: bool) -> aiohttp.ClientSession:
-        if self._closed:
-            raise RuntimeError("the client is closed")
-        if fresh not in self._sessions:
-            self._sessions[fresh] = _session(self._fresh_connector() if fresh else self._keeping_connector())
-        return self._sessions[fresh]
 
-    def _keeping_connector(self) -> aiohttp.TCPConnector:
-        return aiohttp.TCPConnector(
-            limit=self._concurrency, resolver=Resolver(), ttl_dns_cache=60, keepalive_timeout=30.0
-        )
-
-    def _fresh_connector(self) -> aiohttp.TCPConnector:
-        return aiohttp.TCPConnector(limit=self._concurrency, resolver=Resolver(), ttl_dns_cache=0, force_close=True)
-
-    @cached_property
-    def _tls(self) -> ssl.SSLContext:
-        if isinstance(self._verify, ssl.SSLContext):
-            return self._verify
-        context = httpx.create_ssl_context(self._verify)
-        context.set_alpn_protocols(["http/1.1"])
-        return context
-
-
-def _session(connector: aiohttp.TCPConnector) -> aiohttp.ClientSession:
-    session = aiohttp.ClientSession(
-        connector=connector,
-        headers=DEFAULT_HEADERS,
-        skip_auto_headers=["Content-Type"],
-        cookie_jar=aiohttp.DummyCookieJar(),
-        auto_decompress=False,
-        timeout=aiohttp.ClientTimeout(),  # none: an attempt keeps its own deadlines
-        trace_configs=[tracing()],
-        max_line_size=2**16,
-        max_field_size=2**16,
-    )
-    session._retry_connection = False  # noqa: SLF001  it would send again; there is no public switch
-    return session
-
-
-def _exact_url(url: httpx.URL) -> URL:
-    """The URL as httpx encoded it, without credentials and fragment."""
-    return URL((b"%b://%b%b" % (url.raw_scheme, url.netloc, url.raw_path)).decode("ascii"), encoded=True)
-
-
-def _headers(request: httpx.Request) -> list[tuple[str, str]]:
-    """The request's headers; whether a streamed body goes out in chunks is aiohttp's to say."""
-    return [
-        (name.decode(), value.decode()) for name, value in request.headers.raw if name.lower() != b"transfer-encoding"
-    ]
-
-
-def _content(request: httpx.Request) -> bytes | httpx.SyncByteStream | httpx.AsyncByteStream | None:
-    if isinstance(request.stream, httpx.ByteStream):  # ``request.content`` is not there after a redirect
-        return b"".join(request.stream) or None
-    return request.stream
-
-
-def _extensions(reply: aiohttp.ClientResponse) -> dict[str, Any]:
-    return {"http_version": b"HTTP/1.1", "reason_phrase": (reply.reason or "").encode("utf-8", "replace")}
+def extensions(reason: str) -> dict[str, Any]:
+    """What httpx keeps of a reply beside its parts."""
+    return {"http_version": b"HTTP/1.1", "reason_phrase": reason.encode("utf-8", "replace")}

@@ -66,6 +66,9 @@ class Rulings:
     stop: Failure | None = None
 
 
+_NOTHING = Rulings()
+
+
 @dataclass(frozen=True, slots=True)
 class Closed:
     """The state of a closed gate: since when, why, when the next probe leaves (None: one is out)."""
@@ -267,6 +270,8 @@ class Gate:
         return Rulings(self._judge(self._held, Verdict.EXCUSED).judged, stop=early[-1].failure)
 
     def _judge(self, held: list[_Held], verdict: Verdict) -> Rulings:
+        if not held:
+            return _NOTHING
         judged = tuple(Judged(h.job, h.failure, verdict) for h in held)
         gone = {h.job.row for h in held}
         self._held = [h for h in self._held if h.job.row not in gone]

@@ -15,7 +15,7 @@ Not every refusal is about the rate:
 
 from __future__ import annotations
 
-from rowcall.pace.quotas import Spacing
+from rowcall.pace.quotas import FREE, Spacing
 
 SHARE = 0.98
 """Of what was allowed."""
@@ -94,7 +94,7 @@ class Learned:
     def spacing(self, now: float) -> Spacing:
         """When calls may leave."""
         rate = self._grown(now)
-        return Spacing(gap=1 / rate if rate else 0.0)
+        return Spacing(gap=1 / rate) if rate else FREE
 
     def _grown(self, now: float) -> float | None:
         if self._rate is None or now < self._grows_at:

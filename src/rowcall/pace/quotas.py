@@ -28,6 +28,10 @@ class Spacing:
     gap: float = 0.0
 
 
+FREE = Spacing()
+"""At any time."""
+
+
 class Quotas:
     """All limits that a server's replies tell of; the tightest one counts."""
 
@@ -55,7 +59,7 @@ class Quotas:
     def spacing(self, now: float, sent: int) -> Spacing:
         """When calls may leave, after ``sent`` of them."""
         if not self._accounts:
-            return Spacing()
+            return FREE
         each = [account.spacing(now, sent) for account in self._accounts.values()]
         return Spacing(max(one.at for one in each), max(one.gap for one in each))
 
@@ -89,7 +93,7 @@ class _Account:
     def spacing(self, now: float, sent: int) -> Spacing:
         cost = self._cost
         if not cost or not self._size:
-            return Spacing()
+            return FREE
         if now >= self._renewed_at:
             return Spacing(self._renewed_at, self._window * cost / self._size)
         calls = self._left / cost - (sent - self._number)

@@ -66,6 +66,8 @@ class Progress:
 
     def hear(self, event: Event) -> None:
         """Note an event, and turn it into talk where it is worth a line."""
+        if self._quiet:
+            return
         self._following(event)
         if text := self._text_of(event):
             self.say(text)

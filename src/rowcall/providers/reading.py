@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -142,16 +142,15 @@ _PLAIN_STEP = re.compile(r"\w+", re.ASCII)
 def _steps(steps: list[str | int]) -> Extract:
     def extract(document: Any) -> Any:
         for step in steps:
-            document = _step(document, step)
+            if isinstance(document, dict):
+                document = document.get(step)
+            elif isinstance(document, list) and isinstance(step, int) and step < len(document):
+                document = document[step]
+            else:
+                return None
         return document
 
     return extract
-
-
-def _step(document: Any, step: str | int) -> Any:
-    if isinstance(step, str):
-        return document.get(step) if isinstance(document, dict) else None
-    return document[step] if isinstance(document, list) and step < len(document) else None
 
 
 def parse_text(text: str) -> Any:
@@ -168,10 +167,12 @@ def parse_text(text: str) -> Any:
     raise Unacceptable("not_json", f"the answer is no JSON ({last}): {text[:200]}")
 
 
-def _candidates(text: str) -> list[str]:
-    whole = _FENCED_WHOLE.fullmatch(text)
-    blocks = _FENCED.findall(text)
-    return [text, *([whole[1]] if whole else []), *(blocks if len(blocks) == 1 else [])]
+def _candidates(text: str) -> Iterator[str]:
+    yield text
+    if whole := _FENCED_WHOLE.fullmatch(text):
+        yield whole[1]
+    if len(blocks := _FENCED.findall(text)) == 1:
+        yield blocks[0]
 
 
 _FENCED_WHOLE = re.compile(r"```\w*\s*\n(.*)\n?\s*```", re.DOTALL)

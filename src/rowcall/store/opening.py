@@ -10,6 +10,7 @@ from typing import Literal
 from rowcall.errors import Unavailable
 from rowcall.place import StorePlace
 from rowcall.store.base import Reader, Store
+from rowcall.store.moving import Sink, Source
 
 Durability = Literal["full", "normal"]
 """What a power cut may take along: nothing, or the last seconds."""
@@ -64,6 +65,35 @@ async def open_reader(place: StorePlace) -> Reader:
     module = _postgres("reader", place)
     reader: Reader = await module.PostgresReader.open(place.url)
     return reader
+
+
+async def open_source(place: StorePlace) -> Source:
+    """Open a store to move it from there.
+
+    Raises:
+        NoStore: nobody has made one there yet.
+        StoreError: it cannot be opened; see errors.py.
+    """
+    if place.path is not None:
+        from rowcall.store.sqlite.moving import SQLiteSource
+
+        return await SQLiteSource.open(place.path)
+    source: Source = await _postgres("moving", place).PostgresSource.open(place.url)
+    return source
+
+
+async def open_sink(place: StorePlace) -> Sink:
+    """Open a place to move a store into it.
+
+    Raises:
+        StoreError: it cannot be opened; see errors.py.
+    """
+    if place.path is not None:
+        from rowcall.store.sqlite.moving import SQLiteSink
+
+        return await SQLiteSink.open(place.path)
+    sink: Sink = await _postgres("moving", place).PostgresSink.open(place.url)
+    return sink
 
 
 def _postgres(name: str, place: StorePlace) -> ModuleType:
