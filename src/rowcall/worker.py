@@ -31,6 +31,8 @@ AT_LEAST = 0.01
 """Seconds before a store that had nothing due is asked again."""
 LOOK_AGAIN = 1.0
 """Seconds after which an empty store is looked at again: another process may have put something in."""
+EVIDENCE_FOR = 5.0
+"""Seconds without anything to call, after which what is held waits for no more evidence, though more may come."""
 SURE_FOR = 12
 """Beats for which a claim is surely this process's own; after a longer stop others may have taken it over."""
 
@@ -118,7 +120,7 @@ class Worker:
         self._lone: asyncio.Task[None] | None = None
         self._sent_before_lone = 0
         self._dry_until = 0.0
-        self._sure_at = monotonic()
+        self._sure_at = self._busy_at = monotonic()
         self._wake = asyncio.Event()
         self._ending: Ending | None = None
         self.rest_cause = ""
@@ -408,7 +410,11 @@ class Worker:
     async def _over(self) -> bool:
         """Whether the pass has nothing left, here or anywhere; held failures get their verdict first."""
         now = monotonic()
-        if self._calls or self._ready or not self._input_over():
+        if self._calls or self._ready:
+            self._busy_at = now
+            return False
+        over = self._input_over()
+        if not over and now < self._busy_at + EVIDENCE_FOR:
             return False
         if not self._quota.reached and now >= self._dry_until:
             return False
@@ -417,6 +423,8 @@ class Worker:
             self._settler.put(ruling.settlements)
             self._obey(ruling)
             self._wake.set()
+            return False
+        if not over:
             return False
         await self._settler.flush()
         return self._quota.reached or (await self._left()).nothing

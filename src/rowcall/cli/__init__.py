@@ -21,6 +21,8 @@ VERBS = {
     "check": ("rowcall.cli.check:check", "All that can be found wrong beforehand; nothing is sent."),
     "preview": ("rowcall.cli.preview:preview", "The first requests, and what all of them would take."),
     "run": ("rowcall.cli.run:run", "Start, or go on: call the API for every record that is not done."),
+    "enqueue": ("rowcall.cli.enqueue:enqueue", "Bring records in, and call nothing."),
+    "work": ("rowcall.cli.work:work", "Call the API for what others bring in, on any number of machines."),
     "batch": ("rowcall.cli.batch:batch", "An OpenAI batch file against any endpoint; no config needed."),
     "status": ("rowcall.cli.look:status", "How a batch job stands, from any terminal."),
     "errors": ("rowcall.cli.look:errors", "Failures by reason, with what to do about them."),

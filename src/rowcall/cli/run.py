@@ -23,7 +23,7 @@ from rowcall.job import Status
 from rowcall.pipeline import Pipeline
 from rowcall.progress import Progress
 from rowcall.running import Ask, IfChanged, Options, Report
-from rowcall.store.facts import RequestStanding
+from rowcall.store.facts import RequestStanding, Role
 
 
 @click.command(epilog="Example: rowcall run -n 5 tries the first five records; rowcall run does the rest.")
@@ -122,7 +122,8 @@ async def _run(config: Config, flags: dict[str, Any], following: Following, line
     progress = Progress(sys.stderr, quiet=flags["quiet"], live=not flags["no_progress"])
     pipeline = _pipeline(config, flags, _listener(progress, lines))
     heard = _obey_signals(pipeline, progress)
-    progress.say(start_text(config, pipeline.concurrency, _processes(config, flags)))
+    role = flags.get("role", Role.RUN)
+    progress.say(start_text(config, pipeline.concurrency, _processes(config, flags), role))
     progress.start(pipeline, limit=flags["limit"])
     if lines:
         lines.began(config, pipeline.concurrency)
@@ -184,6 +185,8 @@ def _options(flags: dict[str, Any], progress: Progress) -> Options:
         left_behind=flags["all"],
         sample=flags["sample"],
         now=flags["now"],
+        role=flags.get("role", Role.RUN),
+        wait=flags.get("wait", False),
     )
 
 

@@ -125,7 +125,7 @@ class Progress:
         held_up = pipeline.held_up
         if held_up and held_up.by in ("offline", "paused"):
             self._speed.restart()
-        self._speed.note(monotonic(), pipeline.tally.done + pipeline.tally.failed)
+        self._speed.note(monotonic(), pipeline.ended)
 
     def _draw(self, view: View) -> None:
         if self._screen:
