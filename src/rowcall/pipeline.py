@@ -296,18 +296,7 @@ class Pipeline:
         spent = await store.spent(name)
         if options.now:
             await store.end_rest(parts.target)
-        return Begun(
-            store,
-            parts,
-            client,
-            session,
-            run,
-            request,
-            agreement.known,
-            batch,
-            spent,
-            options,
-        )
+        return Begun(store, parts, client, session, run, request, agreement.known, batch, spent, options)
 
     async def _look_upstream(self, stack: AsyncExitStack, options: Options) -> Options:
         """Know from now on whether others bring more in."""
@@ -371,20 +360,20 @@ class Pipeline:
     def _emit(self, event: Event) -> None:
         if isinstance(event, Stopping):
             event = replace(event, in_flight=self.in_flight)
-        self.tally(event)
         if self._engine:
             self._engine.hear(event)
         if self._helpers:
             self._helpers.hear(event)
-        if self._listener:
-            self._listener(event)
+        self._tell(event)
 
     def _hear_of(self, event: Event) -> None:
         """Take in what a helper says; a rest that it was asked for becomes this process's own."""
         assert self._engine is not None
         self._engine.hear_of(event)
-        if isinstance(event, Resting):
-            return
+        if not isinstance(event, Resting):
+            self._tell(event)
+
+    def _tell(self, event: Event) -> None:
         self.tally(event)
         if self._listener:
             self._listener(event)
