@@ -27,6 +27,7 @@ from rowcall.parts import Parts
 from rowcall.price import nano
 from rowcall.producer import Destination, Producer
 from rowcall.reserving import Reserving, buckets_of
+from rowcall.running import Options
 from rowcall.settler import Settler
 from rowcall.sources.base import Source
 from rowcall.sources.sampled import Sampled
@@ -59,16 +60,14 @@ class Begun:
     request: int
     known: bool
     batch: str
-    limit: int | None
-    left_behind: bool
     spent: int
-    sample: int | None
+    options: Options
 
     @property
     def source(self) -> Source:
         """What is read in this run; the export reads all of the input."""
-        source = self.parts.source
-        return Sampled(source, self.parts.keying.key.of, self.sample) if self.sample else source
+        source, sample = self.parts.source, self.options.sample
+        return Sampled(source, self.parts.keying.key.of, sample) if sample else source
 
 
 class Engine:
@@ -97,6 +96,7 @@ class Engine:
         self._tally = tally
         self._emit = emit
         self._followed = ""
+        self._elsewhere = begun.options.input_over
         self._input_error: InputError | None = None
         store, parts = begun.store, begun.parts
         self.gate = Gate(probe_waits=timing.probe_waits, alone_for=timing.alone_for)
@@ -108,7 +108,7 @@ class Engine:
             emit=emit,
             loaded=lambda: self.worker.in_flight > 0,
             full=lambda full: self.worker.stop_full(full),
-            share=config.input.dedupe and begun.limit is None,
+            share=config.input.dedupe and begun.options.limit is None,
             written=lambda group: self.worker.written(group),
         )
         self.reserving = Reserving(
@@ -128,9 +128,14 @@ class Engine:
         self.steering = Steering(store, begun.run, config.name, parts.target, helm)
         to = Destination(config.name, begun.run.pass_, begun.request, begun.batch)
         self.producer = Producer(
-            store, begun.source, parts.keying, to, notice=self.worker.notice, left_behind=begun.left_behind
+            store, begun.source, parts.keying, to, notice=self.worker.notice, left_behind=begun.options.left_behind
         )
         self._resize(concurrency)
+
+    @property
+    def input_over(self) -> bool:
+        """No more records will come."""
+        return self._elsewhere() if self._elsewhere else self.producer.over
 
     def hear(self, event: Event) -> None:
         """What the run's events mean to its pace and its budget."""
@@ -139,7 +144,7 @@ class Engine:
         self.budget(event)
 
     async def work(self) -> Ending:
-        """Read the input and work it off, at once; returns when both are over.
+        """Read the input, if it is read here, and work it off, at once; returns when both are over.
 
         Raises:
             InputError: a line cannot be read; what came before it is in the store and may have been called.
@@ -177,6 +182,8 @@ class Engine:
         }
 
     async def _produce(self) -> None:
+        if self._elsewhere:
+            return
         try:
             await self.producer.run()
         except InputError as error:
@@ -213,7 +220,7 @@ class Engine:
             self.settler,
             self._assignment(begun, concurrency),
             emit=self._emit,
-            input_over=lambda: self.producer.over,
+            input_over=lambda: self.input_over,
             budget=self.budget,
             twins=Twins() if config.input.dedupe else None,
             most=None if caller.takes_places else lambda: self.adaptive.slots,
@@ -254,7 +261,7 @@ class Engine:
             self._config.name,
             begun.run.pass_,
             concurrency,
-            limit=begun.limit,
+            limit=begun.options.limit,
             grace=stop.grace,
             patience=Patience(stop.first_success, stop.offline_for, stop.max_failures),
             beat=min(self._config.store.lease / 12, 5.0),

@@ -11,7 +11,8 @@
     |-- RunStopped                  a run that a program waits for ended before all records did
     '-- StoreError
         |-- Busy                    somebody else holds the file; safe to try again
-        |-- Unavailable             missing folder, not a file, vanished
+        |-- Unavailable             missing folder, not a file, vanished, a server that cannot be reached
+        |   '-- NoStore             nobody has made a store there yet
         |-- Full                    no space left; nothing stored is lost
         |-- ReadOnly                the file or its folder cannot be written
         |-- Corrupt                 not a database, truncated, flipped bits
@@ -129,7 +130,11 @@ class Busy(StoreError):
 
 
 class Unavailable(StoreError):
-    """The store is not there: a missing folder, something that is no file, a file that vanished."""
+    """The store is not there: a missing folder, something that is no file, a server that cannot be reached."""
+
+
+class NoStore(Unavailable):
+    """Nobody has made a store there yet."""
 
 
 class Full(StoreError):

@@ -17,6 +17,7 @@ from rowcall.groups import GroupCaller, Size
 from rowcall.handlers import Function, HandlerCaller, load_function
 from rowcall.job import Job
 from rowcall.network import Network, make_network
+from rowcall.place import StorePlace
 from rowcall.price import Prices, nano
 from rowcall.pricelist import Unlisted, listed
 from rowcall.producer import Keying
@@ -29,9 +30,11 @@ from rowcall.providers.reading import Unacceptable, compile_path
 from rowcall.results import RENAME, Columns, Shape, said_of_clash
 from rowcall.sources import open_source
 from rowcall.sources.base import Source
+from rowcall.sources.elsewhere import Elsewhere
 from rowcall.sources.kept import Kept
 from rowcall.sources.storefile import StoreSource
-from rowcall.store.sqlite import SQLiteReader, SQLiteStore
+from rowcall.store import opening
+from rowcall.store.base import Reader, Store
 from rowcall.templates import FilePrints, Key, Tree, check_columns, compile_key, request_hash, union
 
 if TYPE_CHECKING:  # a server, which only the mock preset needs
@@ -93,6 +96,11 @@ def assemble(config: Config, *, base_url: str | None = None) -> Parts:
         TemplateError: a template does not fit the input.
     """
     return fit_together(config, source_of(config), calls_of(config, base_url))
+
+
+def assemble_to_work(config: Config, *, base_url: str | None = None) -> Parts:
+    """As ``assemble``, for who reads no input, which may not even be there."""
+    return fit_together(config, Elsewhere(), calls_of(config, base_url))
 
 
 def fit_together(config: Config, source: Source, calls: Calls) -> Parts:
@@ -206,7 +214,7 @@ def source_of(config: Config) -> Source:
 
 def _check_other_job(config: Config) -> None:
     """See that a job does not read its own results."""
-    if config.input_path.resolve() == config.store_path.resolve() and config.input.kind in (None, config.name):
+    if config.store_place.is_at(config.input_path) and config.input.kind in (None, config.name):
         what = "input.store is the store of this job itself"
         remedy = "kind names the other job in it, or [store] path another file for this one"
         raise ConfigError(Problem(config.where(("input", "store")), what, remedy))
@@ -293,15 +301,15 @@ def make_mock(config: Config) -> MockAPI:
     return MockAPI(latency=table.latency, faults=faults, keep_calls=False)
 
 
-async def open_store(config: Config, waits: Callable[[str], None]) -> SQLiteStore:
+async def open_store(config: Config, waits: Callable[[str], None]) -> Store:
     """The store, made where there is none; ``waits`` is told who is in the way, where a wait gets long."""
     table = config.store
-    return await SQLiteStore.open(config.store_path, durability=table.durability, lease=table.lease, waits=waits)
+    return await opening.open_store(config.store_place, durability=table.durability, lease=table.lease, waits=waits)
 
 
-async def open_reader(config: Config) -> SQLiteReader:
+async def open_reader(config: Config) -> Reader:
     """The store for reading alone."""
-    return await SQLiteReader.open(config.store_path)
+    return await opening.open_reader(config.store_place)
 
 
 def check_output(config: Config, path: Path, format_: FormatName | None = None) -> None:
@@ -316,11 +324,11 @@ def check_output(config: Config, path: Path, format_: FormatName | None = None) 
         OutputError: it cannot, or it is.
     """
     for what, other in {
-        "the input": config.input_path,
-        "the store": config.store_path,
-        "the config": config.file,
+        "the input": StorePlace(config.input_path),
+        "the store": config.store_place,
+        "the config": StorePlace(config.file),
     }.items():
-        if path.resolve() == other.resolve() and str(path) != "-":
+        if other.is_at(path) and str(path) != "-":
             raise OutputError(f"{path} is {what}", remedy="name another file in [output] path, or with -o")
     check_export(path, format=format_ or format_at(config, path))
 

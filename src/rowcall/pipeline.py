@@ -19,7 +19,16 @@ from rowcall.exports import FormatName
 from rowcall.job import Status
 from rowcall.network import make_client
 from rowcall.pace.gate import Closed
-from rowcall.parts import Parts, assemble, check_output, check_output_columns, make_mock, open_reader, open_store
+from rowcall.parts import (
+    Parts,
+    assemble,
+    assemble_to_work,
+    check_output,
+    check_output_columns,
+    make_mock,
+    open_reader,
+    open_store,
+)
 from rowcall.producer import Destination, Producer
 from rowcall.running import Options, Report
 from rowcall.store.base import Reader, Store
@@ -85,7 +94,7 @@ class Pipeline:
     @property
     def reading(self) -> bool:
         """The input has not been read to its end."""
-        return not (self._engine and self._engine.producer.over)
+        return not (self._engine and self._engine.input_over)
 
     @property
     def progress(self) -> tuple[int, int, int]:
@@ -179,6 +188,8 @@ class Pipeline:
     async def run(self, options: Options = Options()) -> Report:
         """Start, or go on: bring the input in, call what is not done, export.
 
+        With ``options.input_over`` no input is brought in and nothing is exported: it helps the runs that are live.
+
         Raises:
             ConfigError: a template does not fit the input, a secret is not set.
             InputError: a line cannot be read; what came before it is in the store and may have been called.
@@ -186,11 +197,11 @@ class Pipeline:
             StoreError: the store cannot be used.
         """
         started = monotonic()
-        output = options.output or self.config.output_path
+        output = None if options.input_over else options.output or self.config.output_path
         if output:
             check_output(self.config, output)
         async with AsyncExitStack() as stack:
-            parts = await self._prepare(stack)
+            parts = await self._prepare(stack, options)
             if output:
                 check_output_columns(self.config, parts.source.columns())
             agreement = await self._agree(parts, options)
@@ -211,7 +222,7 @@ class Pipeline:
         Raises:
             ConfigError, InputError, RequestChanged, StoreError: as ``run``.
         """
-        parts = await self._prepare(stack)
+        parts = await self._prepare(stack, options)
         agreement = await self._agree(parts, options)
         begun = await self._begin(stack, parts, agreement, options)
         to = Destination(self.config.name, begun.run.pass_, begun.request, begun.batch)
@@ -235,11 +246,12 @@ class Pipeline:
         async with await open_reader(self.config) as reader:
             return await self._export(reader, parts, path, format_, only)
 
-    async def _prepare(self, stack: AsyncExitStack) -> Parts:
+    async def _prepare(self, stack: AsyncExitStack, options: Options) -> Parts:
         base_url = None
+        assembling = assemble_to_work if options.input_over else self._assembling
         if self.config.api.preset == "mock":
             base_url = (await stack.enter_async_context(make_mock(self.config))).url
-        return await asyncio.to_thread(lambda: self._assembling(self.config.resolve(), base_url=base_url))
+        return await asyncio.to_thread(lambda: assembling(self.config.resolve(), base_url=base_url))
 
     async def _agree(self, parts: Parts, options: Options) -> _Agreement:
         """Ask before a changed request makes done records be called again."""
@@ -280,7 +292,6 @@ class Pipeline:
             self._emit(Joined(run.pass_))
         batch = options.batch or f"pass-{run.pass_}"
         spent = await store.spent(name)
-        left_behind = options.left_behind
         if options.now:
             await store.end_rest(parts.target)
         return Begun(
@@ -292,10 +303,8 @@ class Pipeline:
             request,
             agreement.known,
             batch,
-            options.limit,
-            left_behind,
             spent,
-            options.sample,
+            options,
         )
 
     async def _end(self, begun: Begun, reason: str, totals: dict[str, object]) -> None:
@@ -324,13 +333,19 @@ class Pipeline:
             enqueued=self.enqueued,
             tally=self.tally,
             counts=await store.counts(name),
-            strays=0 if self.reading or begun.sample else await store.strays(name, begun.run.pass_),
+            strays=await self._strays(begun),
             joined=begun.run.joined,
             output=output,
             rows=await self._export(store, begun.parts, output) if output else 0,
             elapsed=elapsed,
             errors=await store.errors(name),
         )
+
+    async def _strays(self, begun: Begun) -> int:
+        """Records that are no longer in the input; none where this run has not read all of it."""
+        if self.reading or begun.options.input_over or begun.options.sample:
+            return 0
+        return await begun.store.strays(self.config.name, begun.run.pass_)
 
     async def _export(
         self, reader: Reader, parts: Parts, path: Path, format_: FormatName | None = None, only: Status | None = None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 from rowcall import values
 from rowcall.errors import Busy, InputError
@@ -17,6 +17,8 @@ from rowcall.store.base import Store
 from rowcall.store.facts import Enqueued, Entry
 from rowcall.templates import FilePrints, Key, input_hash
 from rowcall.threads import Threads
+
+T = TypeVar("T")
 
 FIRST_GROUP = 100
 """Records in the first transaction: few, so that the first call leaves soon."""
@@ -124,17 +126,16 @@ class Producer:
 
     async def _bring(self, group: list[Entry]) -> None:
         to = self._to
-        while True:
-            with suppress(Busy):  # the store has waited long already; what is read is not given up for that
-                self.enqueued += await self._store.enqueue(
-                    to.kind, group, pass_=to.pass_, request=to.request, batch=to.batch
-                )
-                break
+        self.enqueued += await _patiently(
+            partial(self._store.enqueue, to.kind, group, pass_=to.pass_, request=to.request, batch=to.batch)
+        )
         self._notice()
 
     async def _bring_left_behind(self) -> None:
         last = 0
-        while page := await self._store.left_behind(self._to.kind, self._to.pass_, after=last, limit=GROUP):
+        while page := await _patiently(
+            partial(self._store.left_behind, self._to.kind, self._to.pass_, after=last, limit=GROUP)
+        ):
             await self._bring([self._keying.known(job.key, job.payload) for job in page])
             last = page[-1].row
 
@@ -148,3 +149,10 @@ class Producer:
         except InputError as error:
             self._error = error
         return group
+
+
+async def _patiently(verb: Callable[[], Awaitable[T]]) -> T:
+    """Ask the store until it answers: it has waited long already, and what is read is not given up for that."""
+    while True:
+        with suppress(Busy):
+            return await verb()

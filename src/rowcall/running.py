@@ -31,6 +31,8 @@ class Options:
         left_behind: pending records that are no longer in the input are worked on too.
         sample: only so many records of the input, the same ones each time; None: all.
         now: a rest that an earlier run was asked for is not kept.
+        input_over: this process only works: another one reads the input and exports, and this says whether no more
+            records will come from there; asked at least once a second while nothing is left. None: it is read here.
     """
 
     limit: int | None = None
@@ -42,6 +44,7 @@ class Options:
     left_behind: bool = False
     sample: int | None = None
     now: bool = False
+    input_over: Callable[[], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True, repr=False)

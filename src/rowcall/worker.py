@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -22,7 +22,7 @@ from rowcall.pace.budget import Budget
 from rowcall.pace.rate import Rate
 from rowcall.settler import Settler
 from rowcall.store.base import Store
-from rowcall.store.facts import Claim
+from rowcall.store.facts import Claim, Left
 from rowcall.twins import Twins
 
 AHEAD = 0.1
@@ -273,7 +273,7 @@ class Worker:
         """Nothing more can be claimed now: find out when that changes."""
         if not self._calls:
             await self._settler.flush()
-        left = await self._store.left(self._task.kind, self._task.pass_, only=self._quota.only)
+        left = await self._left(self._quota.only)
         if left.nothing:
             self._quota.open.clear()  # they ended elsewhere: cancelled, or by another process
         if left.running and not self._calls and await self._reaped():
@@ -409,7 +409,14 @@ class Worker:
             self._wake.set()
             return False
         await self._settler.flush()
-        return self._quota.reached or (await self._store.left(self._task.kind, self._task.pass_)).nothing
+        return self._quota.reached or (await self._left()).nothing
+
+    async def _left(self, only: Sequence[int] | None = None) -> Left:
+        """What the pass still has; where the store cannot be asked now, something may be at work."""
+        try:
+            return await self._store.left(self._task.kind, self._task.pass_, only=only)
+        except Busy:
+            return Left(running=True, due_in=None)
 
     async def _pause(self) -> None:
         """Wait for an outcome, a notice, or the next time at which something may leave."""

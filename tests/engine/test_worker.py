@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import count
 from time import monotonic
 from types import SimpleNamespace
 
@@ -11,6 +12,7 @@ import pytest
 from rowcall.backoff import RetryPolicy
 from rowcall.config.units import FailureLimit
 from rowcall.ending import Ending, Patience
+from rowcall.errors import Busy
 from rowcall.job import Status
 from rowcall.mock.faults import Faults
 from rowcall.store.facts import Selection
@@ -53,6 +55,23 @@ async def test_the_first_call_goes_alone(engine):
     first = run.api.calls[0]
     await working
     assert min(call.arrived for call in run.api.calls[1:]) >= first.ended
+
+
+@pytest.mark.parametrize("verb", ["claim", "left", "settle", "reap", "beat"])
+async def test_a_store_that_cannot_be_asked(engine, monkeypatch, verb):
+    """A store that is held at every third question of a kind, for longer than it waits, only delays the run."""
+    run = await engine(40, beat=0.01)
+    ask, asked = getattr(run.store, verb), count()
+
+    async def held_at_times(*args, **kwargs):
+        if next(asked) % 3 == 0:
+            raise Busy("held")
+        return await ask(*args, **kwargs)
+
+    monkeypatch.setattr(run.store, verb, held_at_times)
+    assert await run.worker.run() == Ending("done")
+    assert await run.counts() == {Status.DONE: 40}
+    assert len(run.api.calls) == 40
 
 
 async def test_a_closed_port_costs_nothing(engine):

@@ -28,7 +28,7 @@ def answers(folder):
         return dict(connection.execute(_ANSWERS))
 
 
-_ANSWERS = "SELECT jobs.id, value FROM jobs JOIN results ON job = jobs.rowid AND superseded = 0 WHERE status = 'done'"
+_ANSWERS = "SELECT jobs.id, value FROM jobs JOIN results ON job = jobs.rowid AND NOT superseded WHERE status = 'done'"
 
 
 def is_sound(folder):
@@ -40,8 +40,8 @@ def is_sound(folder):
 def ended_once(project, count):
     """Every record is done with one current answer, and the export has it."""
     assert project.statuses() == {"done": count}
-    assert project.sql("SELECT job FROM results WHERE superseded = 0 GROUP BY job HAVING count(*) > 1") == []
+    assert project.sql("SELECT job FROM results WHERE NOT superseded GROUP BY job HAVING count(*) > 1") == []
     exported = project.exported()
     assert len(exported) == count
     assert all(row["label"] for row in exported)
-    assert is_sound(project.folder)
+    assert project.is_sound()

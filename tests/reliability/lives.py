@@ -7,7 +7,7 @@ import random
 import signal
 from dataclasses import dataclass, field
 
-from aftermath import answers, ended_once
+from aftermath import ended_once
 from project import some_rows
 
 CONCURRENCY = 16
@@ -77,7 +77,7 @@ class Lives:
 
     def look_at(self, life):
         """Nothing that was stored is lost, and what was called and is not stored stays within its bound."""
-        stored = answers(self.project.folder)
+        stored = self.project.answers()
         assert self.stored.items() <= stored.items()
         assert not {key_of(call) for call in life.calls} & self.stored.keys(), "a record that was done is called again"
         life.lost = {key_of(call) for call in life.calls} - stored.keys()

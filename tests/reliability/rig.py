@@ -7,6 +7,7 @@ import os
 import struct
 from dataclasses import dataclass
 
+import aftermath
 from project import Project
 
 NAME = "api.rowcall.test"
@@ -17,6 +18,14 @@ NXDOMAIN, SERVFAIL = 3, 2
 @dataclass
 class Rig(Project):
     """A project whose command can be started in surroundings of its own."""
+
+    def answers(self):
+        """The current answer of every record that is done, by key."""
+        return aftermath.answers(self.folder)
+
+    def is_sound(self):
+        """Whether the store itself has no fault."""
+        return aftermath.is_sound(self.folder)
 
     def look_up_by(self, address):
         """Let the command ask this name server and no other, by a mount that it alone sees."""

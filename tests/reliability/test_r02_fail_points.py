@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from lives import Lives
-from project import Project
+from rig import Rig
 
 from rowcall.mock import MockAPI
 
@@ -28,7 +28,7 @@ async def kill_at(folder, steps, times):
     """At each step so often, at another turn of it each time."""
     folder.mkdir()
     async with MockAPI() as api:
-        lives = Lives(Project(folder, api), 2)
+        lives = Lives(Rig(folder, api), 2)
         for step in steps:
             killed = len(lives.lives) + times
             while len(lives.lives) < killed:

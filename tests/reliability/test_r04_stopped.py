@@ -8,7 +8,7 @@ import random
 import signal
 
 import pytest
-from aftermath import answers, ended_once
+from aftermath import ended_once
 from project import some_rows
 
 
@@ -50,7 +50,7 @@ async def test_stopped_past_its_lease(project):
     stopped = await project.start("run")
     await asyncio.wait_for(project.api.wait_in_flight(8), 20)
     await stop(project, stopped, inside=False)
-    in_hand = {call.text for call in project.api.calls} - {text_of(key) for key in answers(project.folder)}
+    in_hand = {call.text for call in project.api.calls} - {text_of(key) for key in project.answers()}
     assert len(in_hand) >= 8
     other = await project.run("run")
     assert other.code == 0, other.err
@@ -63,7 +63,7 @@ async def test_stopped_past_its_lease(project):
     ended_once(project, 40)
     assert len(project.api.calls) == 40 + len(in_hand)
     assert all(len(project.api.calls_of(text)) == 2 for text in in_hand)
-    kept = "SELECT count(*), count(DISTINCT job) FROM results WHERE superseded = 1"
+    kept = "SELECT count(*), count(DISTINCT job) FROM results WHERE superseded"
     assert project.sql(kept) == [(len(in_hand), len(in_hand))]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from aftermath import is_sound
 
 TASKS = """
 import os, signal
@@ -41,7 +40,7 @@ def exactly_the_killers_are_poison(project, killers, healthy):
     assert project.statuses() == {"done": healthy, "failed": killers}
     failed = project.sql("SELECT id, reason, crashes, attempts FROM jobs WHERE status = 'failed' ORDER BY id")
     assert failed == [(f"killer{n}", "poison", 5, 0) for n in range(killers)]
-    assert is_sound(project.folder)
+    assert project.is_sound()
 
 
 async def test_one(project):

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from aftermath import ended_once
-from project import Project, some_rows
+from project import some_rows
+from rig import Rig
 
 from rowcall.mock import MockAPI
 
@@ -30,7 +31,7 @@ async def ends(folder, phase):
     """The process ends by itself, exit 70, with no thread and nothing open; the next run does the rest."""
     folder.mkdir()
     async with MockAPI(latency=0.02) as api:
-        project = Project(folder, api)
+        project = Rig(folder, api)
         project.write(some_rows(60))
         path = os.pathsep.join(filter(None, [str(FAIL_POINTS), os.environ.get("PYTHONPATH")]))
         project.env = {"RAISE_AT": f"{phase}:1", "PYTHONPATH": path, "PYTHONWARNINGS": "always::ResourceWarning"}

@@ -31,14 +31,15 @@ async def test_the_other_one_takes_over(project):
 
 async def test_two_requests_do_not_mix(project):
     """A run with another request is refused while one is at work, before anything is written; afterwards it goes on."""
-    project.api.latency = 0.2
     project.write(some_rows(60))
     staying = await project.start("run")
     await asyncio.wait_for(project.api.wait_for_calls(10), 20)
+    project.api.latency = 2.0  # it stays at work for as long as the other one needs to begin
     (project.folder / "prompt.md").write_text("Judge it in another way.\n")
     refused = await project.run("run", "--if-changed", "redo")
     assert refused.code == 2
     assert "another run is at work with another request" in refused.err
+    project.api.latency = 0.005
     assert (await project.end(staying)).code == 0
     assert len(project.api.calls) == 60
     ended_once(project, 60)

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack
 
+import pgkit
 import pytest
 from storekit import Clock, Desk
 
+from rowcall.store.postgres import PostgresStore
 from rowcall.store.sqlite import SQLiteStore
 
 
@@ -15,7 +17,7 @@ def clock():
 
 @pytest.fixture
 def ticks():
-    """The host's monotonic clock, moved by hand."""
+    """The clock of limits, moved by hand: the host's monotonic one, or that of the database's server."""
     return Clock()
 
 
@@ -24,20 +26,57 @@ def path(tmp_path):
     return tmp_path / "test.db"
 
 
-async def _sqlite(tmp_path, clock, **options):
-    return await SQLiteStore.open(tmp_path / "test.db", durability="normal", clock=clock, **options)
+@pytest.fixture(scope="session")
+def postgres_server():
+    """A PostgreSQL server of this test process."""
+    yield pgkit.the_server()
+    pgkit.throw_away()
 
 
-STORES = {"sqlite": _sqlite}
+@pytest.fixture
+def postgres_database(postgres_server):
+    """The name of a database with an empty store, whose clock is moved by hand."""
+    with postgres_server.store() as name:
+        yield name
 
 
-@pytest.fixture(params=STORES)
-async def open_store(request, tmp_path, clock):
+def _sqlite(request, clock):
+    async def open_one(**options):
+        path = request.getfixturevalue("tmp_path") / "test.db"
+        return await SQLiteStore.open(path, durability="normal", clock=clock, **options)
+
+    return open_one
+
+
+def _postgres(request, clock):
+    server = request.getfixturevalue("postgres_server")
+    name = request.getfixturevalue("postgres_database")
+
+    async def open_one(ticks=clock, **options):
+        ticks.shown_by(lambda seconds: server.set_clock(name, seconds))
+        return await PostgresStore.open(server.url(name), looks_apart=0.0, **options)
+
+    return open_one
+
+
+STORES = [pytest.param(_sqlite, id="sqlite"), pytest.param(_postgres, id="postgres", marks=pytest.mark.postgres)]
+
+
+def pytest_generate_tests(metafunc):
+    """What all stores keep to is tested with each of them, what one of them does besides with that one."""
+    if "open_store" in metafunc.fixturenames:
+        stores = STORES[:1] if metafunc.module.__name__.startswith("test_sqlite") else STORES
+        metafunc.parametrize("open_store", stores, indirect=True)
+
+
+@pytest.fixture
+async def open_store(request, clock):
     """Opens the same store as often as it is called, as several processes would."""
+    opener = request.param(request, clock)
     async with AsyncExitStack() as opened:
 
         async def open_one(**options):
-            return await opened.enter_async_context(await STORES[request.param](tmp_path, clock, **options))
+            return await opened.enter_async_context(await opener(**options))
 
         yield open_one
 

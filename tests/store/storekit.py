@@ -18,13 +18,28 @@ class Clock:
     """Seconds since 1970, moved by hand."""
 
     def __init__(self) -> None:
-        self.now = START
+        self._now = START
+        self._show: Callable[[float], object] = lambda seconds: None
 
     def __call__(self) -> float:
-        return self.now
+        return self._now
+
+    @property
+    def now(self) -> float:
+        return self._now
+
+    @now.setter
+    def now(self, seconds: float) -> None:
+        self._now = seconds
+        self._show(seconds)
 
     def move(self, seconds: float) -> None:
         self.now += seconds
+
+    def shown_by(self, show: Callable[[float], object]) -> None:
+        """Tell somebody the time, now and whenever it moves."""
+        self._show = show
+        show(self._now)
 
 
 def entry(key: str, text: str = "", where: str | None = None, payload: str | None = None) -> Entry:

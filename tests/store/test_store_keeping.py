@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+import string
+
 import pytest
 from storekit import START, Desk, entry
 
@@ -135,7 +138,9 @@ async def test_prune_keeps_all_but_payloads_of_done_jobs(desk, clock, open_store
 
 async def test_prune_says_how_much_was_gained(desk):
     """The bytes gained are those of the payloads, more or less."""
-    await desk.bring(*(entry(f"k{n}", payload=f'"{"x" * 10_000}"') for n in range(50)))
+    letters = random.Random(0).choices(string.ascii_letters + string.digits, k=500_000)  # which no store makes shorter
+    payloads = ("".join(letters[n * 10_000 : (n + 1) * 10_000]) for n in range(50))
+    await desk.bring(*(entry(f"k{n}", payload=f'"{payload}"') for n, payload in enumerate(payloads)))
     await desk.done(*await desk.claim())
     await desk.store.end_session(desk.session)
     assert 400_000 < (await desk.store.prune(desk.kind, LATE)).gained < 900_000

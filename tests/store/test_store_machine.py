@@ -9,6 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pgkit
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -26,6 +27,7 @@ from storekit import START, Clock, entry, failure, success
 from rowcall.errors import DuplicateKey
 from rowcall.outcome import Action, Settlement
 from rowcall.store.facts import Enqueued, Left, Selection
+from rowcall.store.postgres import PostgresStore
 from rowcall.store.sqlite import SQLiteStore
 
 KEYS = st.sampled_from("abcd")
@@ -234,20 +236,38 @@ class StoreMachine(RuleBasedStateMachine):
     @initialize()
     def open(self):
         self.loop = asyncio.new_event_loop()
-        self.folder = tempfile.TemporaryDirectory()
-        self.path = Path(self.folder.name, "test.db")
         self.clock, self.model = Clock(), Model()
+        self.make_place()
         self.stores, self.sessions, self.run = {}, {}, None
         for worker in ("first", "second"):
             self._start(worker)
         self.use_request("p")
         self.next_pass()
 
+    def make_place(self):
+        """Where the store is to be."""
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = Path(self.folder.name, "test.db")
+
+    async def open_store(self):
+        return await SQLiteStore.open(self.path, durability="normal", clock=self.clock)
+
+    def leave_place(self):
+        self.folder.cleanup()
+
+    def by_hand(self, key):
+        """Set a row back to pending in a shell."""
+        with closing(sqlite3.connect(self.path, isolation_level=None)) as shell:
+            shell.execute("PRAGMA wal_autocheckpoint = 0")
+            shell.execute(
+                "UPDATE jobs SET status = 'pending' WHERE id = ? AND status IN ('done', 'failed', 'cancelled')", (key,)
+            )
+
     def _do(self, coroutine):
         return self.loop.run_until_complete(coroutine)
 
     def _start(self, worker):
-        self.stores[worker] = self._do(SQLiteStore.open(self.path, durability="normal", clock=self.clock))
+        self.stores[worker] = self._do(self.open_store())
         self.sessions[worker] = self._do(self.stores[worker].begin_session())
 
     @property
@@ -258,7 +278,7 @@ class StoreMachine(RuleBasedStateMachine):
         for store in self.stores.values():
             self._do(store.close())
         self.loop.close()
-        self.folder.cleanup()
+        self.leave_place()
 
     @rule()
     def next_pass(self):
@@ -347,11 +367,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(key=KEYS)
     def set_back_by_hand(self, key):
-        with closing(sqlite3.connect(self.path, isolation_level=None)) as shell:
-            shell.execute("PRAGMA wal_autocheckpoint = 0")
-            shell.execute(
-                "UPDATE jobs SET status = 'pending' WHERE id = ? AND status IN ('done', 'failed', 'cancelled')", (key,)
-            )
+        self.by_hand(key)
         self.model.set_back(key)
 
     @rule(seconds=st.sampled_from([1, 5, 60, 3600, -2, -60, -3600]))
@@ -375,9 +391,43 @@ class StoreMachine(RuleBasedStateMachine):
         assert self._do(self.store.counts("k")).attempts == self.model.charged
 
 
+class PostgresMachine(StoreMachine):
+    """The same in a database of a server."""
+
+    def make_place(self):
+        self.server = pgkit.the_server()
+        self.lent = self.server.store()
+        self.database = self.lent.__enter__()
+        self.clock.shown_by(lambda seconds: self.server.set_clock(self.database, seconds))
+
+    async def open_store(self):
+        return await PostgresStore.open(self.server.url(self.database), looks_apart=0.0)
+
+    def leave_place(self):
+        self.lent.__exit__(None, None, None)
+
+    def by_hand(self, key):
+        self.server.execute(
+            "UPDATE rowcall.jobs SET status = 'pending' "
+            f"WHERE id = '{key}' AND status IN ('done', 'failed', 'cancelled')",
+            self.database,
+        )
+
+
+def _agree(machine, examples):
+    run_state_machine_as_test(
+        machine, settings=settings(max_examples=examples, stateful_step_count=25, deadline=None, database=None)
+    )
+
+
 @pytest.mark.parametrize("examples", [50, pytest.param(2_000, marks=pytest.mark.soak)])
 def test_store_and_model_agree(examples):
     """Store and model agree after every step."""
-    run_state_machine_as_test(
-        StoreMachine, settings=settings(max_examples=examples, stateful_step_count=25, deadline=None, database=None)
-    )
+    _agree(StoreMachine, examples)
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("examples", [50, pytest.param(2_000, marks=pytest.mark.soak)])
+def test_postgres_and_model_agree(postgres_server, examples):
+    """So do a store in a database and the model."""
+    _agree(PostgresMachine, examples)

@@ -51,6 +51,7 @@ PROMISED = {
     "verify": ["--json"],
     "backup": ["--keep", "--store"],
     "prune": ["--done-before", "--dry-run", "--yes", "--store", "--name"],
+    "migrate": ["--from", "--to", "--json"],
     "mock": ["--port", "--latency", "--errors", "--rate-limit"],
 }
 

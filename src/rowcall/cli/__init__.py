@@ -35,6 +35,7 @@ VERBS = {
     "verify": ("rowcall.cli.verify:verify", "Whether input, store and export belong together."),
     "backup": ("rowcall.cli.keep:backup", "A snapshot of the store, also during a run."),
     "prune": ("rowcall.cli.keep:prune", "Drop the stored input of done records."),
+    "migrate": ("rowcall.cli.migrate:migrate", "Move a store to another place, such as a PostgreSQL database."),
     "schema": ("rowcall.cli.describe:schema", "JSON Schema of config, summary and events, for editors and programs."),
     "completion": ("rowcall.cli.describe:completion", "What makes bash, zsh or fish complete verbs and flags."),
     "mock": ("rowcall.cli.mock:mock", "A fake API on a port."),

@@ -8,13 +8,14 @@ from typing import Any
 
 import click
 
-from rowcall.cli.common import overrides, pace_options
+from rowcall.cli.common import overrides, pace_options, store_option
 from rowcall.cli.located import Located
 from rowcall.cli.run import carry_out, run
 from rowcall.cli.talk import Following
 from rowcall.config import Config, Secret, compose
 from rowcall.errors import RowcallError
 from rowcall.parts import source_of
+from rowcall.place import StorePlace
 from rowcall.sources.batchfile import check_batch_file
 
 _USUAL_KEY = "OPENAI_API_KEY"
@@ -30,7 +31,7 @@ _USUAL_KEY = "OPENAI_API_KEY"
 @click.option("--api-key-env", metavar="NAME", help=f"The variable with the key; left out: {_USUAL_KEY}, if it is set.")
 @click.option("--header", multiple=True, metavar="'NAME: VALUE'", help="A header for every call; may be repeated.")
 @click.option("--ordered", is_flag=True, help="Lines in the order of the input instead of that of their ends.")
-@click.option("--store", type=click.Path(path_type=Path), metavar="FILE", help="Left out: OUT.jsonl.db.")
+@store_option("Left out: OUT.jsonl.db.")
 @click.option("-n", "--limit", type=click.IntRange(1), metavar="N", help="At most N lines this time.")
 @click.option(
     "--if-changed",
@@ -50,7 +51,7 @@ def batch(**flags: Any) -> int:
     """
     config = _config(flags)
     check_batch_file(source_of(config))
-    located = Located(store=Path(config.store.path))
+    located = Located(store=config.store_place)
     following = Following("the same command", located("rowcall errors"), located)
     return carry_out(config, run.make_context("run", []).params | flags | {"output": None}, following)
 
@@ -72,15 +73,16 @@ def _config(flags: dict[str, Any]) -> Config:
             "format": "openai-batch-output",
             "order": "input" if flags["ordered"] else "completion",
         },
-        "store": {"path": str(_store(flags))},
+        "store": {"path": _store(flags)},
     }
     return compose(settings, name="rowcall batch", further=overrides(flags))
 
 
-def _store(flags: dict[str, Any]) -> Path:
+def _store(flags: dict[str, Any]) -> str:
     if flags["store"] is None and str(flags["output"]) == "-":
         raise RowcallError("-o - leaves no place for the store, which is beside OUT", remedy="--store FILE")
-    return Path(flags["store"] or f"{flags['output']}.db")
+    place: StorePlace | None = flags["store"]
+    return (place.url or str(place)) if place else f"{flags['output']}.db"
 
 
 def _headers(written: tuple[str, ...]) -> dict[str, Secret]:

@@ -9,13 +9,15 @@ from pathlib import Path
 
 import click
 
-from rowcall.cli.common import F, confirmed, only_kind, require_batch, store_options, store_path
+from rowcall.cli.common import F, confirmed, only_kind, require_batch, store_options, store_place
 from rowcall.cli.located import Located
 from rowcall.errors import RowcallError
 from rowcall.job import Status
+from rowcall.place import StorePlace
 from rowcall.progress import clean, counted
+from rowcall.store.base import Reader, Store
 from rowcall.store.facts import RolledBack, Selected, Selection
-from rowcall.store.sqlite import SQLiteReader, SQLiteStore
+from rowcall.store.opening import open_reader, open_store
 
 Cells = tuple[tuple[str, str], ...]
 """Columns and the text of their values."""
@@ -62,7 +64,7 @@ def retry(
     dry_run: bool,
     yes: bool,
     config: Path,
-    store: Path | None,
+    store: StorePlace | None,
     name: str | None,
 ) -> None:
     """Set records back to pending, with all their attempts; the next run calls them."""
@@ -87,7 +89,7 @@ def cancel(
     dry_run: bool,
     yes: bool,
     config: Path,
-    store: Path | None,
+    store: StorePlace | None,
     name: str | None,
 ) -> None:
     """Take records that are not done out of the work; `rowcall retry` brings them back.
@@ -105,7 +107,7 @@ def cancel(
 @click.command(epilog="Example: rowcall rollback --batch new-prompt --dry-run")
 @click.option("--batch", metavar="B", required=True, help="The batch whose answers no longer count.")
 @_change_options
-def rollback(batch: str, dry_run: bool, yes: bool, config: Path, store: Path | None, name: str | None) -> None:
+def rollback(batch: str, dry_run: bool, yes: bool, config: Path, store: StorePlace | None, name: str | None) -> None:
     """Let the answers of a batch no longer count: the previous ones do, or the records are pending again."""
     asyncio.run(_rollback(_Place(config, store, name), batch, yes=yes, dry_run=dry_run))
 
@@ -115,7 +117,7 @@ class _Place:
     """Where a person says that the jobs are."""
 
     config: Path
-    store: Path | None
+    store: StorePlace | None
     name: str | None
 
 
@@ -124,18 +126,20 @@ class _Verb:
     """A verb over a selection: the question, what it does, what is said of the records afterwards."""
 
     question: str
-    act: Callable[[SQLiteStore, str, Selection], Awaitable[int]]
+    act: Callable[[Store, str, Selection], Awaitable[int]]
     said: str
 
 
-_RETRY = _Verb("Set them back?", SQLiteStore.retry, "pending again; rowcall run calls {}")
-_CANCEL = _Verb("Cancel them?", SQLiteStore.cancel, "cancelled; rowcall retry KEY brings {} back")
+_RETRY = _Verb("Set them back?", lambda store, *chosen: store.retry(*chosen), "pending again; rowcall run calls {}")
+_CANCEL = _Verb(
+    "Cancel them?", lambda store, *chosen: store.cancel(*chosen), "cancelled; rowcall retry KEY brings {} back"
+)
 
 
 async def _change(verb: _Verb, place: _Place, selection: Selection, *, yes: bool, dry_run: bool) -> None:
-    path, named = store_path(place.config, place.store)
-    async with await SQLiteReader.open(path) as reader:
-        kind = only_kind(await reader.kinds(), place.name or named, path)
+    at, named = store_place(place.config, place.store)
+    async with await open_reader(at) as reader:
+        kind = only_kind(await reader.kinds(), place.name or named, at)
         if selection.batch is not None:
             await require_batch(reader, kind, selection.batch)
         await _require_columns(reader, kind, selection.where)
@@ -144,7 +148,7 @@ async def _change(verb: _Verb, place: _Place, selection: Selection, *, yes: bool
     click.echo(_selected_text(selected), err=True)
     if dry_run or not selected.count or not confirmed(verb.question, yes=yes):
         return
-    async with await SQLiteStore.open(path) as store:
+    async with await open_store(at) as store:
         number = await verb.act(store, kind, selection)
     click.echo(_said(verb, number, Located(place.config, place.store)), err=True)
 
@@ -155,22 +159,22 @@ def _said(verb: _Verb, number: int, located: Located) -> str:
 
 
 async def _rollback(place: _Place, batch: str, *, yes: bool, dry_run: bool) -> None:
-    path, named = store_path(place.config, place.store)
-    async with await SQLiteReader.open(path) as reader:
-        kind = only_kind(await reader.kinds(), place.name or named, path)
+    at, named = store_place(place.config, place.store)
+    async with await open_reader(at) as reader:
+        kind = only_kind(await reader.kinds(), place.name or named, at)
         await require_batch(reader, kind, batch)
         selected = await reader.batch_answers(kind, batch)
     click.echo(_rolled_text(selected), err=True)
     if dry_run or not selected.count or not confirmed("Roll them back?", yes=yes):
         return
-    async with await SQLiteStore.open(path) as store:
+    async with await open_store(at) as store:
         rolled = await store.rollback(kind, batch)
     click.echo(
         f"{rolled.restored:,} records have their previous answer, {rolled.pending:,} are pending again", err=True
     )
 
 
-async def _require_columns(reader: SQLiteReader, kind: str, where: Cells) -> None:
+async def _require_columns(reader: Reader, kind: str, where: Cells) -> None:
     """Refuse a column that the records do not have, by the first one that the store still holds.
 
     Raises:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from rowcall.errors import RowcallError
+from rowcall.place import StorePlace
 from rowcall.store.base import Reader
 
 if TYPE_CHECKING:  # verbs that need no config import none
@@ -22,16 +23,28 @@ F = TypeVar("F", bound=Callable[..., Any])
 config_argument = click.argument("config", type=click.Path(path_type=Path), default=Path("config.toml"), required=False)
 
 
+def placed(ctx: click.Context, param: click.Parameter, value: str | None) -> StorePlace | None:
+    """A file, or the URL of a PostgreSQL database, as a place."""
+    try:
+        return None if value is None else StorePlace.of(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error), ctx, param) from None
+
+
+def store_option(words: str) -> Callable[[F], F]:
+    """``--store``, with its line in the help."""
+    return click.option("--store", type=click.Path(), callback=placed, metavar="FILE|URL", help=words)
+
+
 def file_options(verb: F) -> F:
     """``CONFIG``-less verbs find the store by ``--config`` or ``--store``."""
-    verb = click.option("--store", type=click.Path(path_type=Path), metavar="FILE", help="The store itself.")(verb)
     return click.option(
         "--config",
         type=click.Path(path_type=Path),
         default=Path("config.toml"),
         show_default=True,
         help="The config that names the store.",
-    )(verb)
+    )(store_option("The store itself.")(verb))
 
 
 def store_options(verb: F) -> F:
@@ -108,17 +121,17 @@ def _toml(text: str) -> Any:
     return value
 
 
-def store_path(config: Path, store: Path | None) -> tuple[Path, str | None]:
-    """The store's path, and the kind where the config names it."""
+def store_place(config: Path, store: StorePlace | None) -> tuple[StorePlace, str | None]:
+    """Where the store is, and the kind where the config names it."""
     if store is not None:
         return store, None
     from rowcall.config import load
 
     loaded = load(config)
-    return loaded.store_path, loaded.name
+    return loaded.store_place, loaded.name
 
 
-def only_kind(kinds: list[str], wanted: str | None, path: Path) -> str:
+def only_kind(kinds: list[str], wanted: str | None, place: StorePlace) -> str:
     """The kind that is meant.
 
     Raises:
@@ -127,12 +140,12 @@ def only_kind(kinds: list[str], wanted: str | None, path: Path) -> str:
     if wanted in kinds or (wanted is not None and not kinds):
         return wanted
     if wanted is not None:
-        raise RowcallError(f"{path}: no batch job {wanted!r}", remedy=f"it holds: {', '.join(kinds)}")
+        raise RowcallError(f"{place}: no batch job {wanted!r}", remedy=f"it holds: {', '.join(kinds)}")
     if len(kinds) == 1:
         return kinds[0]
     if not kinds:
-        raise RowcallError(f"{path}: holds no batch job yet", remedy="rowcall run starts one")
-    raise RowcallError(f"{path}: holds several batch jobs", remedy=f"--name one of: {', '.join(kinds)}")
+        raise RowcallError(f"{place}: holds no batch job yet", remedy="rowcall run starts one")
+    raise RowcallError(f"{place}: holds several batch jobs", remedy=f"--name one of: {', '.join(kinds)}")
 
 
 async def require_batch(reader: Reader, kind: str, batch: str) -> None:

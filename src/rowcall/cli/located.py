@@ -7,6 +7,8 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
+from rowcall.place import StorePlace
+
 USUAL = Path("config.toml")
 """The config that needs no name."""
 
@@ -19,7 +21,7 @@ class Located:
     """Where a person said that a batch job is: by its config, or by its store."""
 
     config: Path = USUAL
-    store: Path | None = None
+    store: StorePlace | None = None
 
     def __call__(self, advice: str) -> str:
         """The advice with the config or the store in each of its commands that need it."""

@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rowcall.cli.common import json_option, only_kind, print_json, store_options, store_path
+from rowcall.cli.common import json_option, only_kind, print_json, store_options, store_place
 from rowcall.cli.hints import hint_for
 from rowcall.cli.located import Located
 from rowcall.cli.why import Standing, held_up_text, why
 from rowcall.errors import RowcallError
 from rowcall.job import Status
+from rowcall.place import StorePlace
 from rowcall.price import dollars, nano, usd
 from rowcall.progress import clean, counted, latency_text, short_time
 from rowcall.store.base import Reader
 from rowcall.store.facts import JobRow, Try
-from rowcall.store.sqlite import SQLiteReader
+from rowcall.store.opening import open_reader
 from rowcall.summary import Summary, summarise
 
 if TYPE_CHECKING:  # it brings the whole wire along
@@ -36,12 +37,12 @@ _SHOWN_LINES = 20
 @click.option("--watch", is_flag=True, help="Until the run ends; with --json one line for each change.")
 @store_options
 @json_option
-def status(watch: bool, config: Path, store: Path | None, name: str | None, as_json: bool) -> None:
+def status(watch: bool, config: Path, store: StorePlace | None, name: str | None, as_json: bool) -> None:
     """How a batch job stands, from any terminal, also while it runs elsewhere."""
     if watch:
         from rowcall.cli.watch import follow
 
-        asyncio.run(follow(*store_path(config, store), name, status_text, as_json=as_json))
+        asyncio.run(follow(*store_place(config, store), name, status_text, as_json=as_json))
         return
     summary = asyncio.run(_summary(config, store, name))
     if as_json:
@@ -50,10 +51,10 @@ def status(watch: bool, config: Path, store: Path | None, name: str | None, as_j
         click.echo(status_text(summary))
 
 
-async def _summary(config: Path, store: Path | None, name: str | None) -> Summary:
-    path, kind = store_path(config, store)
-    async with await SQLiteReader.open(path) as reader:
-        return await summarise(reader, only_kind(await reader.kinds(), name or kind, path))
+async def _summary(config: Path, store: StorePlace | None, name: str | None) -> Summary:
+    place, kind = store_place(config, store)
+    async with await open_reader(place) as reader:
+        return await summarise(reader, only_kind(await reader.kinds(), name or kind, place))
 
 
 def _state_text(s: Summary) -> str:
@@ -93,7 +94,7 @@ def _latency_text(s: Summary) -> str:
 @click.command(epilog="Example: rowcall errors, then rowcall retry http_500")
 @store_options
 @json_option
-def errors(config: Path, store: Path | None, name: str | None, as_json: bool) -> None:
+def errors(config: Path, store: StorePlace | None, name: str | None, as_json: bool) -> None:
     """Failures by reason: how many, a key, the message, what to do."""
     failures, located = asyncio.run(_summary(config, store, name)).errors, Located(config, store)
     groups = [e.model_dump() | {"hint": located(hint_for(e.reason))} for e in failures]
@@ -113,7 +114,7 @@ def errors(config: Path, store: Path | None, name: str | None, as_json: bool) ->
 @click.option("--curl", is_flag=True, help="Its request as a command, with $NAME in the place of a secret.")
 @store_options
 @json_option
-def show(key: str, curl: bool, config: Path, store: Path | None, name: str | None, as_json: bool) -> None:
+def show(key: str, curl: bool, config: Path, store: StorePlace | None, name: str | None, as_json: bool) -> None:
     """One record: its payload, its request as it would be sent now, every try, its answer, or why there is none."""
     record = asyncio.run(_record(key, config, store, name))
     request = _request(record, config, store)
@@ -125,17 +126,17 @@ def show(key: str, curl: bool, config: Path, store: Path | None, name: str | Non
         click.echo(_record_text(record, request, Located(config, store)))
 
 
-async def _record(key: str, config: Path, store: Path | None, name: str | None) -> dict[str, Any]:
-    path, kind = store_path(config, store)
-    async with await SQLiteReader.open(path) as reader:
-        kind = only_kind(await reader.kinds(), name or kind, path)
+async def _record(key: str, config: Path, store: StorePlace | None, name: str | None) -> dict[str, Any]:
+    place, kind = store_place(config, store)
+    async with await open_reader(place) as reader:
+        kind = only_kind(await reader.kinds(), name or kind, place)
         job = await reader.job(kind, key)
         if job is None:
-            raise RowcallError(f"{path}: no record with the key {key!r}", remedy="keys are written as in the input")
+            raise RowcallError(f"{place}: no record with the key {key!r}", remedy="keys are written as in the input")
         return await _story(reader, job, Located(config, store))
 
 
-def _request(record: dict[str, Any], config: Path, store: Path | None) -> Shown | RowcallError:
+def _request(record: dict[str, Any], config: Path, store: StorePlace | None) -> Shown | RowcallError:
     """The record's request, or why there is none."""
     if store is not None:
         return RowcallError(

@@ -6,7 +6,7 @@ import asyncio
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from rowcall.cli.foresee import ASSUMED, Foresight, Measured, foresee
 from rowcall.cli.sending import Marks, Preview
 from rowcall.cli.talk import input_text, start_text
 from rowcall.config import Config, KeyPath
-from rowcall.errors import Exit, RowcallError
+from rowcall.errors import Exit, NoStore, RowcallError
 from rowcall.events import Event, InputRead
 from rowcall.mock import MockAPI
 from rowcall.network import Network
@@ -99,7 +99,7 @@ def _listener(progress: Progress) -> Callable[[Event], None]:
 async def _with_copied_store(config: Config, folder: Path) -> Config:
     """The config with a snapshot of its store, and without an export."""
     copy = folder / "store.db"
-    if config.store_path.exists():
+    with suppress(NoStore):
         async with await open_reader(config) as reader:
             await reader.backup(copy)
     store = config.store.model_copy(update={"path": str(copy), "durability": "normal"})

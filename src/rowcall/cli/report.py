@@ -8,11 +8,12 @@ from pathlib import Path
 import click
 
 from rowcall import __version__
-from rowcall.cli.common import only_kind, store_options, store_path
+from rowcall.cli.common import only_kind, store_options, store_place
 from rowcall.cli.hints import hint_for
 from rowcall.errors import OutputError
+from rowcall.place import StorePlace
 from rowcall.report import gather, render
-from rowcall.store.sqlite import SQLiteReader
+from rowcall.store.opening import open_reader
 
 
 @click.command(epilog="Example: rowcall report -o run.html; rowcall report --all -o - > history.html")
@@ -27,7 +28,7 @@ from rowcall.store.sqlite import SQLiteReader
 )
 @click.option("--all", is_flag=True, help="All runs, not only the last one that made calls.")
 @store_options
-def report(output: Path, all: bool, config: Path, store: Path | None, name: str | None) -> None:  # noqa: A002  the flag's name
+def report(output: Path, all: bool, config: Path, store: StorePlace | None, name: str | None) -> None:  # noqa: A002  the flag's name
     """Write a page with pictures: calls, failures, latencies, tokens and money over time, and the slowest records.
 
     It is one file without script or network, made from the store alone, also while a run works.
@@ -45,8 +46,8 @@ def report(output: Path, all: bool, config: Path, store: Path | None, name: str 
     click.echo(f"{output}: open it in a browser", err=True)
 
 
-async def _page(config: Path, store: Path | None, name: str | None, *, all_runs: bool) -> str:
-    path, kind = store_path(config, store)
-    async with await SQLiteReader.open(path) as reader:
-        kind = only_kind(await reader.kinds(), name or kind, path)
+async def _page(config: Path, store: StorePlace | None, name: str | None, *, all_runs: bool) -> str:
+    place, kind = store_place(config, store)
+    async with await open_reader(place) as reader:
+        kind = only_kind(await reader.kinds(), name or kind, place)
         return render(await gather(reader, kind, all_runs=all_runs), hint_for, version=__version__)

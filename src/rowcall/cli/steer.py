@@ -8,11 +8,12 @@ from pathlib import Path
 
 import click
 
-from rowcall.cli.common import only_kind, store_options, store_path
+from rowcall.cli.common import only_kind, store_options, store_place
 from rowcall.config.live import LIVE
 from rowcall.errors import RowcallError
+from rowcall.place import StorePlace
 from rowcall.progress import counted
-from rowcall.store.sqlite import SQLiteReader, SQLiteStore
+from rowcall.store.opening import open_reader, open_store
 
 DEFAULT = "default"
 """The value that takes a setting away."""
@@ -22,15 +23,15 @@ DEFAULT = "default"
 @click.argument("settings", nargs=-1, required=True, metavar="NAME=VALUE ...")
 @click.option("--keep", is_flag=True, help="For later runs too, until it is set to default; else for those alive now.")
 @store_options
-def set_(settings: tuple[str, ...], keep: bool, config: Path, store: Path | None, name: str | None) -> None:
+def set_(settings: tuple[str, ...], keep: bool, config: Path, store: StorePlace | None, name: str | None) -> None:
     """Steer live runs from another terminal; all of the batch job follow within 2 s.
 
     concurrency=64, requests=500/min or "10/s, 10000/day" or off, tokens=200k/min or "input=200k/min, output=20k/min"
     or off, max_cost=20 or off, pause=true or false. The value default lets the config hold again.
     """
     values = _read(settings)
-    path, named = store_path(config, store)
-    click.echo(asyncio.run(_set(path, name or named, values, keep=keep)), err=True)
+    place, named = store_place(config, store)
+    click.echo(asyncio.run(_set(place, name or named, values, keep=keep)), err=True)
 
 
 def _read(settings: Sequence[str]) -> dict[str, str | None]:
@@ -55,14 +56,14 @@ def _read_one(setting: str) -> tuple[str, str | None]:
     return name, value
 
 
-async def _set(path: Path, wanted: str | None, values: dict[str, str | None], *, keep: bool) -> str:
-    async with await SQLiteReader.open(path) as reader:
-        kind = only_kind(await reader.kinds(), wanted, path)
+async def _set(place: StorePlace, wanted: str | None, values: dict[str, str | None], *, keep: bool) -> str:
+    async with await open_reader(place) as reader:
+        kind = only_kind(await reader.kinds(), wanted, place)
         live = len(await reader.live_runs(kind))
     if not live and not keep and any(value is not None for value in values.values()):
         remedy = "--keep lets the next run follow it; for good it belongs in the config"
         raise RowcallError(f"{kind}: no run is alive that could follow", remedy=remedy)
-    async with await SQLiteStore.open(path) as store:
+    async with await open_store(place) as store:
         await store.set(kind, values, keep=keep)
     said = ", ".join(f"{name}={DEFAULT if value is None else value}" for name, value in values.items())
     followed = f"{counted(live, 'live run')} follow{'s' if live == 1 else ''} within 2 s" if live else "no run is alive"

@@ -16,11 +16,10 @@ from rowcall.cli.sending import Marks
 from rowcall.config import Config, load
 from rowcall.errors import Exit, OutputError
 from rowcall.job import Record, Status
-from rowcall.parts import Parts, assemble
+from rowcall.parts import Parts, assemble, open_reader
 from rowcall.progress import clean
 from rowcall.store.base import Reader
 from rowcall.store.facts import Entry
-from rowcall.store.sqlite import SQLiteReader
 from rowcall.writing import write_output
 
 GROUP = 500
@@ -85,8 +84,8 @@ def _lines(verdict: Verdict) -> Iterator[str]:
 
 
 async def _verify(config: Config) -> Verdict:
-    async with await SQLiteReader.open(config.store_path) as reader:
-        verdict = Verdict(only_kind(await reader.kinds(), config.name, config.store_path))
+    async with await open_reader(config) as reader:
+        verdict = Verdict(only_kind(await reader.kinds(), config.name, config.store_place))
         await _look_at_store(reader, verdict)
         if not verdict.sound:
             verdict.notes.append("input and export are not compared with a store that is not sound")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
-from pathlib import Path
 from time import monotonic
 
 import click
@@ -14,8 +13,9 @@ from rich.live import Live
 from rich.text import Text
 
 from rowcall.cli.common import only_kind
+from rowcall.place import StorePlace
 from rowcall.store.base import Reader
-from rowcall.store.sqlite import SQLiteReader
+from rowcall.store.opening import open_reader
 from rowcall.summary import Summary, summarise
 
 EVERY = 0.5
@@ -25,19 +25,19 @@ RESTS = 4
 
 
 async def follow(
-    path: Path, named: str | None, name: str | None, text: Callable[[Summary], str], *, as_json: bool
+    place: StorePlace, named: str | None, name: str | None, text: Callable[[Summary], str], *, as_json: bool
 ) -> None:
     """Show how a kind stands until its run ends; once where no run is alive.
 
     Args:
-        path: the store.
+        place: the store.
         named: the kind that the config names.
         name: the kind that a person names, which goes before it.
         text: a summary as people read it.
         as_json: a line of JSON for each change instead.
     """
-    async with await SQLiteReader.open(path) as reader:
-        kind = only_kind(await reader.kinds(), name or named, path)
+    async with await open_reader(place) as reader:
+        kind = only_kind(await reader.kinds(), name or named, place)
         if as_json:
             await _print_changes(reader, kind)
         else:

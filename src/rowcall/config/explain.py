@@ -14,7 +14,7 @@ from rowcall.config.lines import KeyPath, dotted
 from rowcall.config.presets import PLACES
 from rowcall.config.units import quoted
 
-_SECRET_PATHS = (("api", "api_key"), ("api", "proxy"), ("api", "headers"), ("request", "headers"))
+_SECRET_PATHS = (("api", "api_key"), ("api", "proxy"), ("api", "headers"), ("request", "headers"), ("store", "path"))
 
 _PRESETS = 'preset = "{}" or "{}"'.format('", "'.join(list(PLACES)[:-1]), list(PLACES)[-1])
 _REMEDIES: dict[KeyPath, str] = {
@@ -24,6 +24,7 @@ _REMEDIES: dict[KeyPath, str] = {
     ("api", "preset"): _PRESETS,
     ("api", "api_key"): 'api_key = { env = "NAME" }, { file = "key.txt" } or { command = "pass show key" }',
     ("api", "proxy"): 'proxy = { env = "NAME" }; the variable holds http://user:password@host:port',
+    ("store", "path"): 'path = "reviews.db", or { env = "DATABASE_URL" }',
     ("response", "schema"): 'schema = { file = "answer.schema.json" }, or the JSON Schema itself as a table',
 }
 """What to write, by key."""

@@ -18,6 +18,7 @@ from rowcall.config.formats import EXPORT_SUFFIXES
 from rowcall.config.lines import KeyPath, dotted
 from rowcall.config.references import Fingerprinter, Masker, Resolver
 from rowcall.config.rules import Tree, table_in
+from rowcall.config.secret import Secret
 from rowcall.config.tables import (
     ApiTable,
     GroupTable,
@@ -33,7 +34,10 @@ from rowcall.config.tables import (
     StoreTable,
     Table,
 )
+from rowcall.errors import ConfigError, Problem
+from rowcall.place import StorePlace
 
+_STORE = ("store", "path")
 _NAME = re.compile(r"\w[\w.-]{0,99}")
 
 
@@ -91,8 +95,8 @@ def _fit_name(name: str) -> str:
 class Config(Table):
     """The settings of one batch job, checked, as ``load`` gives them.
 
-    Paths in the tables are as written; ``input_path``, ``output_path`` and ``store_path`` are absolute, and ``-``
-    stays ``-``. References are as written; ``resolve`` gives a copy in which they are replaced.
+    Paths in the tables are as written; ``input_path``, ``output_path`` and a file in ``store_place`` are absolute, and
+    ``-`` stays ``-``. References are as written; ``resolve`` gives a copy in which they are replaced.
     """
 
     name: Annotated[str, AfterValidator(_fit_name)]
@@ -141,9 +145,16 @@ class Config(Table):
         return self.output.format or EXPORT_SUFFIXES.get(Path(self.output.path or "").suffix.lower(), "csv")
 
     @property
-    def store_path(self) -> Path:
-        """The database."""
-        return self._absolute(self.store.path)
+    def store_place(self) -> StorePlace:
+        """The database; a reference to it is followed now.
+
+        Raises:
+            ConfigError: a reference that leads nowhere, or to what is no place.
+        """
+        try:
+            return StorePlace.of(self._store_as_written(), self.folder)
+        except ValueError as error:
+            raise ConfigError(Problem(self.where(_STORE), f"store.path {error}")) from None
 
     def path_of(self, written: str | None) -> Path | None:
         """A path of the config, absolute; None for None."""
@@ -244,6 +255,14 @@ class Config(Table):
             "body": resolver.tree(self.request.body, ("request", "body")),
         }
         return self.request.model_copy(update=values)
+
+    def _store_as_written(self) -> str:
+        written: Any = self.store.path
+        if isinstance(written, dict):
+            resolver = Resolver(self.folder, self.variables(), self.where)
+            written = resolver.tree(written, _STORE)
+            resolver.finish()
+        return (written.reveal() if isinstance(written, Secret) else str(written)).strip()
 
     def _absolute(self, written: str) -> Path:
         return Path(written) if written == "-" else self.folder / Path(written).expanduser()

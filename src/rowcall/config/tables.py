@@ -13,6 +13,7 @@ from rowcall.config.formats import ExportFormat
 from rowcall.config.references import is_reference
 from rowcall.config.secret import Secret
 from rowcall.config.units import Duration, MaxFailures, RateLimits, Share, Size, TokenRateLimits, quoted
+from rowcall.place import StorePlace
 
 Preset = Literal["openai", "anthropic", "gemini", "openrouter", "ollama", "vllm", "openai-batch", "http", "mock"]
 Policy = Literal["stop", "skip"]
@@ -98,6 +99,24 @@ def _proxy(value: Any) -> Any:
     return value
 
 
+def _store_file(value: str) -> str:
+    if "://" in value:
+        raise ValueError("must be the file of a store; what one in PostgreSQL holds is read from its export")
+    return value
+
+
+def _store_place(value: Any) -> Any:
+    """A file, a URL or a reference to one; a URL with a password becomes a ``Secret``, named by what may be shown."""
+    if isinstance(value, Secret) or (is_reference(value) and "command" not in value):
+        return value
+    if not isinstance(value, str):
+        raise ValueError('must be a file or a URL in quotes, or a reference such as { env = "DATABASE_URL" }')
+    if not value.strip():
+        raise ValueError("must not be empty")
+    place = StorePlace.of(value)
+    return Secret(str(place), value) if place.is_secret else value
+
+
 def _dollars(value: float) -> float:
     if not 0 <= value < 1e6:
         raise ValueError(f"must be dollars such as 0.25, not {quoted(value)}")
@@ -111,6 +130,8 @@ Texts = Annotated[tuple[str, ...], _FROM_LIST]
 KeyReference = Annotated[dict[str, str] | Secret, BeforeValidator(_key_reference)]
 Dollars = Annotated[float, AfterValidator(_dollars)]
 ProxyReference = Annotated[str | dict[str, str] | Secret, BeforeValidator(_proxy)]
+StoreFile = Annotated[Text, AfterValidator(_store_file)]
+StoreReference = Annotated[str | dict[str, str] | Secret, BeforeValidator(_store_place)]
 Natural = Annotated[int, Field(ge=1)]
 Count = Annotated[int, Field(ge=0)]
 Encoding = Annotated[str, AfterValidator(_known_encoding)]
@@ -130,7 +151,7 @@ class InputTable(Table):
     sheet: Text | None = None
     on_bad: Policy = "stop"
     dedupe: bool = False
-    store: Text | None = None
+    store: StoreFile | None = None
     kind: Text | None = None
     result: Text | None = None
     format: InputFormat | None = None
@@ -300,6 +321,6 @@ class StopTable(Table):
 class StoreTable(Table):
     """``[store]``: the database."""
 
-    path: Text
+    path: StoreReference
     lease: PositiveDuration = 60.0
     durability: Literal["full", "normal"] = "full"

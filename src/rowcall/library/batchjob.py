@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Self
 
 from rowcall.config import Config, HandlerTable, InputTable
+from rowcall.errors import NoStore
 from rowcall.events import Listener
 from rowcall.exports import is_table, open_export
 from rowcall.handlers import Function, check_signature
@@ -75,7 +76,7 @@ class BatchJob:
         self._pipeline: Pipeline | None = None
 
     def __repr__(self) -> str:
-        return f"<rowcall {self._config.name} in {self._config.store_path}>"
+        return f"<rowcall {self._config.name} in {self._config.store_place}>"
 
     async def __aenter__(self) -> Self:
         self._folder = TemporaryDirectory(prefix="rowcall-")
@@ -247,11 +248,13 @@ class BatchJob:
     async def _compare(self, source: Staged) -> Enqueued:
         """How records stand to the store, which is only read."""
         counts = Enqueued()
-        if not self._config.store_path.exists():
+        try:
+            opened = await open_reader(self._config)
+        except NoStore:
             async for group in self._groups(source):
                 counts += Enqueued(new=len(group))
             return counts
-        async with await open_reader(self._config) as reader:
+        async with opened as reader:
             async for group in self._groups(source):
                 found = await self._answers(reader, group)
                 for _, entry in group:

@@ -9,12 +9,13 @@ from typing import Any
 from rowcall.config import Secret, compose, default_name
 from rowcall.config.presets import PLACES, Place
 from rowcall.config.references import SECRET_HEADERS
-from rowcall.errors import RunStopped
+from rowcall.errors import ConfigError, Problem, RunStopped
 from rowcall.events import Listener
 from rowcall.handlers import Function
 from rowcall.library.apart import apart
 from rowcall.library.batchjob import BatchJob, Result
 from rowcall.library.staging import Records
+from rowcall.place import StorePlace
 from rowcall.running import IfChanged, Report
 from rowcall.sources import open_source
 from rowcall.sources.base import Source
@@ -58,8 +59,9 @@ def open_job(
     """A batch job, to be used as an async context manager. Nothing is opened or sent yet.
 
     Args:
-        store: the SQLite file, made where there is none.
-        name: which batch job in it; None: the file's name without its suffix.
+        store: the SQLite file, or the URL of a PostgreSQL database (``postgresql://user@host/database``); made where
+            there is none.
+        name: which batch job in it; None: the file's name without its suffix, or the database's.
         api: a preset such as ``openai`` or ``anthropic``, ``http`` (as None) or ``mock``, a fake API in this process.
         base_url: where the paths that a handler calls are joined to; None: the API's own.
         api_key: goes to that host in the API's own header; None: without another ``base_url`` the variable by
@@ -80,9 +82,10 @@ def open_job(
     Raises:
         ConfigError: every value that cannot be used.
     """
+    place = _placed(store)
     key = Secret("api_key", api_key) if api_key is not None else _key_from_environment(api, base_url)
     tables = {
-        "name": name or default_name(Path(store)),
+        "name": name or default_name(place.path or Path(f"{place.stem}.db")),
         "input": {"path": "records"},
         "api": {
             "preset": api or "http",
@@ -95,7 +98,7 @@ def open_job(
         "response": {"answer": list(answer)},
         "pace": {"concurrency": concurrency, "requests": requests},
         "retry": {"attempts": attempts},
-        "store": {"path": str(Path(store).absolute())},
+        "store": {"path": place.url or str(place.path)},
     }
     return BatchJob(compose(_said(tables), name="rowcall.open", further=settings or {}), on_event, display=display)
 
@@ -118,7 +121,7 @@ def map_rows(
         handler: ``async def f(row, call)``, or ``def f(row, call)``.
         rows: as ``add`` takes them.
         key: a column, or a template, unique per record; None: a hash of the record.
-        store: the SQLite file, made where there is none.
+        store: as ``rowcall.open`` takes it.
         if_changed: ``keep``, ``redo`` or ``stop``, as in ``run``.
         options: those of ``rowcall.open``.
 
@@ -134,6 +137,14 @@ def map_rows(
             return [result async for result in job.results()]
 
     return apart(work)
+
+
+def _placed(store: str | Path) -> StorePlace:
+    """Where the store is, whatever folder the program goes to later."""
+    try:
+        return StorePlace.of(str(store), Path.cwd())
+    except ValueError as error:
+        raise ConfigError(Problem("rowcall.open", f"store {error}")) from None
 
 
 def _require_end(report: Report) -> None:

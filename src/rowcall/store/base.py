@@ -45,6 +45,7 @@ from rowcall.store.facts import (
     Pruned,
     RequestStanding,
     Reserved,
+    Role,
     RolledBack,
     Run,
     RunRow,
@@ -110,6 +111,9 @@ class Reader(Protocol):
     async def runs(self, kind: str) -> list[RunRow]:
         """The runs of the kind, oldest first."""
 
+    async def recipe(self, kind: str) -> dict[str, Any] | None:
+        """How the calls of the kind are made, as it was last published; None where it never was."""
+
     async def history(self, kind: str, span: Span, quiet: float) -> History:
         """How calls went in a span of time; stretches of ``quiet`` seconds without the end of one are named."""
 
@@ -162,8 +166,15 @@ class Store(Reader, Protocol):
     async def end_session(self, session: int) -> None:
         """Release what the session still holds, uncharged, and forget it; safe to repeat."""
 
-    async def begin_run(self, session: int, kind: str, settings: dict[str, Any]) -> Run:
-        """Start a pass of the kind, or join the pass of a live run. ``settings`` holds no secrets."""
+    async def begin_run(self, session: int, kind: str, settings: dict[str, Any], *, role: Role = Role.RUN) -> Run:
+        """Join the pass of a live run of the kind; without one it depends on the role. ``settings`` holds no secrets.
+
+        ``run``: a new pass. ``enqueue``: the newest pass where nothing but enqueues had it, else a new one. ``work``:
+        the newest pass, or the first one.
+        """
+
+    async def publish(self, kind: str, recipe: dict[str, Any]) -> None:
+        """Keep how the calls of the kind are made, as JSON values, for workers that have no config; no secrets."""
 
     async def end_run(self, run: Run, stop_reason: str, totals: dict[str, Any]) -> None:
         """Write why a run stopped and what it did."""

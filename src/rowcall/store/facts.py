@@ -74,6 +74,17 @@ class RequestStanding:
     done_under_others: int
 
 
+class Role(StrEnum):
+    """What a run is for."""
+
+    RUN = "run"
+    """It brings an input in and works on it."""
+    ENQUEUE = "enqueue"
+    """It brings an input in and calls nothing."""
+    WORK = "work"
+    """It works on what others brought in."""
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """A run in the store; ``joined`` where another live run of the kind lent its pass."""
@@ -281,6 +292,7 @@ class RunRow:
     settings: dict[str, Any]
     totals: dict[str, Any]
     alive: bool
+    role: Role = Role.RUN
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from rowcall.job import Job
-from rowcall.outcome import Action, Settlement
+from rowcall.store.decisions import ready
 from rowcall.store.facts import Arrived, Fate
+from rowcall.store.fates import Found, Taken, fate, taken
 from rowcall.store.sqlite import settling
 from rowcall.store.sqlite.clock import stamp
 
@@ -29,21 +28,6 @@ _TAKE = "UPDATE jobs SET epoch = epoch + 1, session = NULL, status = 'running' W
 _KEEP = "UPDATE jobs SET epoch = epoch + 1 WHERE rowid = ?"
 _ANSWERED = "UPDATE handed_out SET answered = 1 WHERE job = ?"
 
-_Asked = tuple[int, str]
-"""A request and an input_hash."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """A job, and what was handed out of it and not answered; ``known`` where something was handed out at all."""
-
-    row: int
-    status: str
-    epoch: int
-    now: _Asked
-    open: tuple[_Asked, ...]
-    known: bool
-
 
 def hand_out(connection: sqlite3.Connection, now: float, kind: str, keys: Sequence[str]) -> None:
     """Note what the jobs ask at this moment."""
@@ -57,50 +41,27 @@ def arrive(connection: sqlite3.Connection, now: float, kind: str, arrived: Seque
 
 def _one(connection: sqlite3.Connection, now: float, kind: str, arrived: Arrived) -> Fate:
     found = _find(connection, kind, arrived.key)
-    if found is None:
-        return Fate.UNKNOWN
-    fate = _fate(connection, found, arrived.action)
-    if fate in (Fate.DONE, Fate.FAILED):
-        _settle(connection, now, found, found.now, arrived, _TAKE)
-    elif fate is Fate.CHANGED and arrived.action is Action.DONE and len(found.open) == 1:
-        _settle(connection, now, found, found.open[0], arrived, _KEEP)
-    return fate
+    met = fate(found, arrived.action, lambda old, new: _adopted(connection, old, new))
+    if answer := taken(found, arrived, met):
+        _settle(connection, now, answer)
+    return met
 
 
-def _find(connection: sqlite3.Connection, kind: str, key: str) -> _Found | None:
+def _find(connection: sqlite3.Connection, kind: str, key: str) -> Found | None:
     row = connection.execute(_FOUND, (kind, json.dumps([key]))).fetchone()
     if row is None:
         return None
     _, number, status, epoch, request, input_hash = row
-    notes = connection.execute(_NOTES, (number,)).fetchall()
-    open_ = tuple((asked, hash_) for asked, hash_, answered in notes if not answered)
-    return _Found(number, status, epoch, (request, input_hash), open_, bool(notes))
+    notes = connection.execute(_NOTES, (number,))
+    known = (((asked, hash_), bool(answered)) for asked, hash_, answered in notes)
+    return Found.of(number, status, epoch, (request, input_hash), known)
 
 
-def _fate(connection: sqlite3.Connection, found: _Found, action: Action) -> Fate:
-    if found.status == "running":
-        return Fate.RUNNING
-    if found.known and not found.open:
-        return Fate.BEFORE
-    if len(found.open) > 1 or (found.open and not _same(connection, found.open[0], found.now)):
-        return Fate.CHANGED
-    if found.status == "done" or (found.status == "failed" and action is Action.FAIL):
-        return Fate.BEFORE
-    return {Action.DONE: Fate.DONE, Action.FAIL: Fate.FAILED}.get(action, Fate.AGAIN)
+def _adopted(connection: sqlite3.Connection, old: int, new: int) -> bool:
+    return connection.execute(_ADOPTED, (old, new)).fetchone() is not None
 
 
-def _same(connection: sqlite3.Connection, asked: _Asked, now: _Asked) -> bool:
-    """Whether an answer to what was asked answers what is asked now."""
-    if asked[1] != now[1]:
-        return False
-    return asked[0] == now[0] or connection.execute(_ADOPTED, (asked[0], now[0])).fetchone() is not None
-
-
-def _settle(
-    connection: sqlite3.Connection, now: float, found: _Found, asked: _Asked, arrived: Arrived, prepare: str
-) -> None:
-    """Settle as after a claim of this very moment; an answer to what is no longer asked is kept as a late one is."""
-    connection.execute(prepare, (found.row,))
-    claimed = Job(found.row, arrived.key, found.epoch + 1, 0, 0, (), True, *asked, {})
-    settling.settle(connection, now, settling.ready([Settlement(claimed, arrived.action, outcome=arrived.outcome)]))
-    connection.execute(_ANSWERED, (found.row,))
+def _settle(connection: sqlite3.Connection, now: float, answer: Taken) -> None:
+    connection.execute(_TAKE if answer.current else _KEEP, (answer.found.row,))
+    settling.settle(connection, now, ready([answer.settlement]))
+    connection.execute(_ANSWERED, (answer.found.row,))

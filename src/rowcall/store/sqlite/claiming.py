@@ -9,8 +9,8 @@ from typing import Any
 
 from rowcall import values
 from rowcall.job import Job
+from rowcall.store.liveness import ANY_NUMBER, SUSPECT
 from rowcall.store.sqlite.clock import stamp
-from rowcall.store.sqlite.queries import ANY_NUMBER, SUSPECT
 from rowcall.store.sqlite.sessions import ensure
 
 _TAKE = """

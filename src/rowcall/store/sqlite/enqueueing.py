@@ -6,17 +6,14 @@ import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from itertools import count
 from typing import Any
 
-from rowcall.errors import DuplicateKey, InputError
+from rowcall.errors import DuplicateKey
 from rowcall.job import Status
+from rowcall.store.entering import UNCHANGED, Reading, clash, digest
 from rowcall.store.facts import Enqueued, Entry
 from rowcall.store.sqlite.clock import stamp
-
-CHUNK = 1000
-"""Entries of one transaction."""
 
 # What this pass brought so far, on disk: an input may hold more than memory does. By the number of its job, so that it
 # is written and looked up in the order of the input.
@@ -69,27 +66,8 @@ _RESTORE = """
     WHERE rowid = :row
 """
 
-_UNCHANGED: dict[str, str] = {
-    Status.PENDING: "waiting",
-    Status.RUNNING: "waiting",
-    Status.DONE: "done",
-    Status.FAILED: "failed",
-    Status.CANCELLED: "cancelled",
-}
-
-
 _Numbered = tuple[int, Entry]
 """An entry with the number of its job."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """What all entries of one ``enqueue`` share."""
-
-    kind: str
-    pass_: int
-    request: int
-    batch: str
 
 
 @dataclass(slots=True)
@@ -107,21 +85,6 @@ class _Plan:
         parameters = self.shared | more
         parameters |= {"row": row, "key": entry.key, "hash": entry.input_hash, "payload": entry.payload}
         self.writes.setdefault(statement, []).append(parameters)
-
-
-def require_keys(entries: Sequence[Entry]) -> None:
-    """Refuse keys that SQLite cannot keep or compare.
-
-    Raises:
-        InputError: a NUL character or a lone surrogate in a key.
-    """
-    for entry in entries:
-        if "\0" in entry.key:
-            raise InputError(entry.where, "the key contains a NUL character", remedy="Take another key, or clean it.")
-        try:
-            entry.key.encode()
-        except UnicodeEncodeError:
-            raise InputError(entry.where, "the key is no valid text (a lone surrogate)", remedy="Clean it.") from None
 
 
 def enqueue(
@@ -148,23 +111,15 @@ def _firsts(
     firsts, duplicate = [], None
     for entry in entries:
         row = rows[entry.key] if entry.key in rows else rows.setdefault(entry.key, next(unused))
-        this = (row, _digest(entry), entry.where)
+        this = (row, digest(entry), entry.where)
         before = seen.setdefault(row, this)
         if before is this:
             firsts.append((row, entry))
         elif before[1] != this[1]:
-            duplicate = _clash(entry, before[2])
+            duplicate = clash(entry, before[2])
             break
     connection.executemany(_SEE, [seen[row] for row, _ in firsts])
     return firsts, duplicate
-
-
-def _clash(entry: Entry, place: str) -> DuplicateKey:
-    return DuplicateKey(
-        entry.where,
-        f"the key {entry.key!r} came before with other content, at {place}",
-        remedy="Make the keys unique, or take one of the two records out.",
-    )
 
 
 def _forget_other_passes(connection: sqlite3.Connection, reading: Reading) -> None:
@@ -173,10 +128,6 @@ def _forget_other_passes(connection: sqlite3.Connection, reading: Reading) -> No
         connection.execute("DELETE FROM seen")
         connection.execute("DELETE FROM seen_of")
         connection.execute("INSERT INTO seen_of VALUES (?, ?)", current)
-
-
-def _digest(entry: Entry) -> int:
-    return int.from_bytes(blake2b(entry.payload.encode(), digest_size=8).digest(), signed=True)
 
 
 def _planned(
@@ -210,7 +161,7 @@ def _plan_new(plan: _Plan, row: int, entry: Entry) -> None:
 def _plan_unchanged(
     plan: _Plan, entry: Entry, row: int, status: str, request: int, input_hash: str, pass_: int | None, bare: int
 ) -> None:
-    plan.count(_UNCHANGED[status])
+    plan.count(UNCHANGED[status])
     stale = pass_ != plan.shared["pass"] or (status == Status.PENDING and request != plan.shared["request"])
     if status != Status.DONE and stale:
         plan.write(_TOUCH, row, entry)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sqlite3
 from importlib.resources import files
 from pathlib import Path
 from urllib.parse import quote
 
-from rowcall.errors import Corrupt, SchemaMismatch, StoreError, Unavailable
+from rowcall.errors import Corrupt, NoStore, SchemaMismatch, StoreError, Unavailable
 from rowcall.store.sqlite.faults import translated
 from rowcall.store.sqlite.locks import beside
 from rowcall.store.sqlite.network import network_file_system
 
 APPLICATION_ID = 0x726F7763  # "rowc", where `file` and SQLite look for it
-MIGRATIONS: tuple[str, ...] = ("schema.sql", "steering.sql")
+MOVING_ID = 0x726F776D  # "rowm": a store is being moved into this file, which is none before that has ended
+MIGRATIONS: tuple[str, ...] = ("schema.sql", "steering.sql", "working.sql")
 """Step n takes a file from version n to n + 1; each is a script beside the contract."""
 VERSION = len(MIGRATIONS)
 
@@ -31,8 +33,8 @@ def connect_reading(path: Path) -> sqlite3.Connection:
     """Open an existing store so that nothing can be written through it."""
     with translated(path):
         if not path.exists() or not path.stat().st_size:
-            raise Unavailable(f"{path}: there is no store yet", remedy="`rowcall run` makes it.")
-        connection = _connect(path, "ro", READER_PATIENCE_MS)
+            raise NoStore(f"{path}: there is no store yet", remedy="`rowcall run` makes it.")
+        connection = connect(path, "ro", READER_PATIENCE_MS)
         try:
             if _version(connection, path) < VERSION:
                 raise SchemaMismatch(f"{path}: an older rowcall wrote it", remedy="`rowcall run` brings it up to date.")
@@ -52,7 +54,7 @@ def connect_writing(path: Path) -> sqlite3.Connection:
         _require_place(path)
         if path.exists():
             _look(path)
-        return _connect(path, "rwc", WRITER_PATIENCE_MS)
+        return connect(path, "rwc", WRITER_PATIENCE_MS)
 
 
 def prepare(connection: sqlite3.Connection, path: Path, durability: str) -> None:
@@ -78,7 +80,8 @@ def _migrate(connection: sqlite3.Connection, version: int) -> None:
         raise
 
 
-def _connect(path: Path, mode: str, patience_ms: int) -> sqlite3.Connection:
+def connect(path: Path, mode: str, patience_ms: int) -> sqlite3.Connection:
+    """A connection to a file as it is, ``ro``, ``rw`` or ``rwc`` (made where it is not there)."""
     uri = f"file:{quote(os.fsencode(path.absolute()))}?mode={mode}"
     return sqlite3.connect(uri, uri=True, isolation_level=None, timeout=patience_ms / 1000, cached_statements=256)
 
@@ -100,7 +103,7 @@ def _look(path: Path) -> None:
     if not path.stat().st_size:
         _require_no_wal(path)
         return
-    connection = _connect(path, "ro", READER_PATIENCE_MS)
+    connection = connect(path, "ro", READER_PATIENCE_MS)
     try:
         _version(connection, path)
     finally:
@@ -117,11 +120,13 @@ def _version(connection: sqlite3.Connection, path: Path) -> int:
     """The schema's version, 0 for an empty database.
 
     Raises:
-        SchemaMismatch: a newer rowcall or another program wrote it.
+        SchemaMismatch: a newer rowcall or another program wrote it, or a migration into it is not finished.
     """
     (owner,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if owner == MOVING_ID:
+        raise _unfinished(connection, path)
     if owner != APPLICATION_ID and (owner or tables or version):
         raise SchemaMismatch(f"{path}: another program's database", remedy="Name another file as [store] path.")
     if version > VERSION:
@@ -130,3 +135,11 @@ def _version(connection: sqlite3.Connection, path: Path) -> int:
             remedy="Update rowcall: pip install -U rowcall",
         )
     return int(version)
+
+
+def _unfinished(connection: sqlite3.Connection, path: Path) -> SchemaMismatch:
+    (source,) = connection.execute("SELECT source FROM moving").fetchone()
+    return SchemaMismatch(
+        f"{path}: a migration into it is not finished",
+        remedy=f"Go on with it: rowcall migrate --from {shlex.quote(source)} --to {shlex.quote(str(path))}",
+    )

@@ -13,6 +13,7 @@ from rowcall import atomic
 from rowcall.errors import OutputError, StoreError
 from rowcall.store.facts import Flaw, LeftBehind, Pruned
 from rowcall.store.sqlite.faults import translated
+from rowcall.store.sqlite.line import transaction
 from rowcall.store.sqlite.sessions import living
 
 _LEFT_BEHIND = """
@@ -49,14 +50,11 @@ _FLAWS = {
 
 # What is running in a snapshot runs in the original; here it is as if it had never been claimed.
 _STAND_STILL = """
-    BEGIN IMMEDIATE;
     UPDATE jobs SET status = 'pending', session = NULL,
         run_after = CASE WHEN run_after IS NULL THEN NULL ELSE updated_at END, wait_ms = 0
-        WHERE status = 'running';
-    DELETE FROM sessions;
-    UPDATE runs SET ended_at = started_at, stop_reason = 'backup' WHERE ended_at IS NULL;
-    COMMIT;
+    WHERE status = 'running'
 """
+_END_RUNS = "UPDATE runs SET ended_at = started_at, stop_reason = ? WHERE ended_at IS NULL"
 _PATIENCE_MS = 10_000
 """How long making the file smaller waits for readers."""
 
@@ -122,37 +120,46 @@ def backup(connection: sqlite3.Connection, database: Path, path: Path) -> None:
         OutputError: the file is there already, or cannot be written.
     """
     if path.exists():
-        raise _taken(path)
+        raise taken(path)
     with atomic.explained(path):
         temporary = path.with_name(f".rowcall-{secrets.token_hex(8)}.tmp")
         temporary.touch(stat.S_IMODE(database.stat().st_mode), exist_ok=False)
         try:
             with translated(path):
                 connection.execute("VACUUM INTO ?", (str(temporary),))
-                _stand_still(temporary)
-            _name(temporary, path)
+                _rest(temporary)
+            give_name(temporary, path)
         finally:
             for leftover in (temporary, temporary.with_name(f"{temporary.name}-journal")):
                 leftover.unlink(missing_ok=True)
 
 
-def _stand_still(copy: Path) -> None:
+def stand_still(connection: sqlite3.Connection, stop_reason: str) -> None:
+    """Let nothing run in a copy; its open runs have ended for this reason."""
+    connection.execute(_STAND_STILL)
+    connection.execute("DELETE FROM sessions")
+    connection.execute(_END_RUNS, (stop_reason,))
+
+
+def _rest(copy: Path) -> None:
     with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
         connection.execute("PRAGMA synchronous = FULL")
-        connection.executescript(_STAND_STILL)
+        with transaction(connection):
+            stand_still(connection, "backup")
 
 
-def _name(temporary: Path, path: Path) -> None:
+def give_name(temporary: Path, path: Path) -> None:
     """Bring a complete file to disk, then give it a name that nobody has taken meanwhile."""
     with temporary.open("rb") as file:
         os.fsync(file.fileno())
     try:
         os.link(temporary, path)
     except FileExistsError:
-        raise _taken(path) from None
+        raise taken(path) from None
     except OSError:  # a file system without links
         temporary.rename(path)
 
 
-def _taken(path: Path) -> OutputError:
+def taken(path: Path) -> OutputError:
+    """The error of a name that something has already."""
     return OutputError(f"{path}: is there already", remedy="Name another file, or leave the name out.")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Concatenate, ParamSpec, TypeVar
 
 import aiosqlite
@@ -69,3 +70,16 @@ async def _opened(connect: Callable[[], sqlite3.Connection]) -> aiosqlite.Connec
         await connection.close()
         raise errors[0]
     return connection
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """A transaction that writes: all of it, or nothing."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:  # a grave error ends it by itself
+            connection.execute("ROLLBACK")
+        raise

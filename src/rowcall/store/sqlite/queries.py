@@ -18,19 +18,17 @@ from rowcall.store.facts import (
     LastCall,
     Left,
     RequestStanding,
+    Role,
     RunRow,
     Selected,
     Selection,
     Try,
 )
+from rowcall.store.liveness import ANY_NUMBER, SUSPECT
 from rowcall.store.sqlite.clock import seconds
 
 Name = TypeVar("Name")
 
-SUSPECT = 3
-"""Crashes after which a job runs alone."""
-ANY_NUMBER = 2**62
-"""More crashes than any job has."""
 _TOKENS = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
 
 _KINDS = "SELECT DISTINCT kind FROM requests ORDER BY kind"
@@ -90,7 +88,7 @@ _STRAYS = """
 """
 
 _RUNS = """
-    SELECT id, kind, pass, started_at, ended_at, stop_reason, settings, totals, session
+    SELECT id, kind, pass, started_at, ended_at, stop_reason, settings, totals, session, role
     FROM runs WHERE kind = ?
 """
 _LAST_RUN = _RUNS + " ORDER BY id DESC LIMIT 1"
@@ -264,9 +262,9 @@ def runs(connection: sqlite3.Connection, kind: str, lives: Callable[[int], bool]
 
 
 def _run_row(row: tuple[Any, ...], lives: Callable[[int], bool]) -> RunRow:
-    *facts, settings, totals, session = row
+    *facts, settings, totals, session, role = row
     alive = facts[4] is None and lives(session)
-    return RunRow(*(*facts, json.loads(settings), json.loads(totals), alive))
+    return RunRow(*(*facts, json.loads(settings), json.loads(totals), alive, Role(role)))
 
 
 def request_standing(connection: sqlite3.Connection, kind: str, hash_: str) -> RequestStanding:

@@ -28,7 +28,7 @@ from rowcall.store.facts import (
     Try,
 )
 from rowcall.store.history import History, Span
-from rowcall.store.sqlite import history, keeping, queries, twins, withdrawing
+from rowcall.store.sqlite import history, keeping, queries, recipes, twins, withdrawing
 from rowcall.store.sqlite.faults import translated
 from rowcall.store.sqlite.file import connect_reading
 from rowcall.store.sqlite.line import Line
@@ -54,7 +54,7 @@ class SQLiteReader(Reader):
         """Open an existing store.
 
         Raises:
-            Unavailable: there is no store yet.
+            NoStore: there is no store yet.
             SchemaMismatch: a newer rowcall or another program wrote the file.
             Corrupt: not a database, or a damaged one.
         """
@@ -133,6 +133,10 @@ class SQLiteReader(Reader):
     async def runs(self, kind: str) -> list[RunRow]:
         """The runs of the kind, oldest first."""
         return await self._read(lambda connection: queries.runs(connection, kind, self._lives(connection)))
+
+    async def recipe(self, kind: str) -> dict[str, Any] | None:
+        """How the calls of the kind are made; None where that was never published."""
+        return await self._read(recipes.recipe, kind)
 
     async def history(self, kind: str, span: Span, quiet: float) -> History:
         """How calls went in a span of time: walks over them, about 5 s for a million."""

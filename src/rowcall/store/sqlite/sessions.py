@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import sqlite3
 from pathlib import Path
 from typing import Any
 
-from rowcall.store.facts import Run
+from rowcall.store.facts import Role, Run
+from rowcall.store.liveness import POISON, SUSPECT, SUSPECT_WAITS
 from rowcall.store.sqlite import steering
 from rowcall.store.sqlite.clock import stamp
 from rowcall.store.sqlite.locks import HOST, FileLock, beside, is_free
-from rowcall.store.sqlite.queries import SUSPECT
-
-BEATS_A_LEASE = 12
-"""A session silent for that many beats of a watcher is dead."""
-LONGEST_BEAT = 5.0
-"""Seconds between two beats, at most."""
-SUSPECT_WAITS = 1.0
-"""Seconds that a suspect waits after each: processes that are killed one after the other do not all meet it."""
-POISON = 5
-"""Crashes after which a job is failed."""
 
 _BEGIN = "INSERT INTO sessions (host, pid, started_at, beat_at) VALUES (?, ?, ?, ?) RETURNING id"
 _BEAT = "UPDATE sessions SET beat = beat + 1, beat_at = ? WHERE id = ?"
@@ -59,7 +49,8 @@ _LIVE_RUNS = """
     AND session IN (SELECT id FROM sessions) ORDER BY id DESC
 """
 _NEWEST = "SELECT coalesce(max(pass), 0) FROM runs WHERE kind = ?"
-_BEGIN_RUN = "INSERT INTO runs (kind, pass, session, started_at, settings) VALUES (?, ?, ?, ?, ?) RETURNING id"
+_BEGIN_RUN = "INSERT INTO runs (kind, pass, session, started_at, settings, role) VALUES (?, ?, ?, ?, ?, ?) RETURNING id"
+_TAKEN_UP = "SELECT EXISTS (SELECT 1 FROM runs WHERE kind = ? AND pass = ? AND role <> 'enqueue')"
 _END_RUN = "UPDATE runs SET ended_at = ?, stop_reason = ?, totals = ? WHERE id = ?"
 
 # Rows that wait for longer than their own wait was: written by a clock that has gone back since.
@@ -123,16 +114,26 @@ def begin_run(
     session: int,
     kind: str,
     settings: dict[str, Any],
+    role: Role,
 ) -> Run:
-    """Start a pass, or join that of a run whose session lives."""
+    """Join the pass of a run whose session lives, or take the one that goes with the role."""
     gone = _unlocked(connection, path) | silent
     live = [pass_ for pass_, other in connection.execute(_LIVE_RUNS, (kind, session)) if other not in gone]
-    pass_ = live[0] if live else connection.execute(_NEWEST, (kind,)).fetchone()[0] + 1
+    pass_ = live[0] if live else _pass_of(connection, kind, role)
     if not live:
         steering.forget(connection, kind)
     written = json.dumps(settings, default=str)
-    (number,) = connection.execute(_BEGIN_RUN, (kind, pass_, session, stamp(now), written)).fetchone()
+    (number,) = connection.execute(_BEGIN_RUN, (kind, pass_, session, stamp(now), written, role)).fetchone()
     return Run(number, pass_, bool(live))
+
+
+def _pass_of(connection: sqlite3.Connection, kind: str, role: Role) -> int:
+    """The newest pass, or the one after it."""
+    newest: int = connection.execute(_NEWEST, (kind,)).fetchone()[0]
+    if role is Role.WORK:
+        return max(newest, 1)
+    (taken_up,) = connection.execute(_TAKEN_UP, (kind, newest)).fetchone()
+    return newest if newest and role is Role.ENQUEUE and not taken_up else newest + 1
 
 
 def end_run(connection: sqlite3.Connection, now: float, run: Run, stop_reason: str, totals: dict[str, Any]) -> None:
@@ -165,29 +166,3 @@ def _unlocked(connection: sqlite3.Connection, path: Path) -> set[int]:
 
 def _lock_path(path: Path, session: int) -> Path:
     return beside(path, f"session-{session}")
-
-
-class Watch:
-    """Which other sessions' counters stood still for a lease, told by a watcher's own committed beats."""
-
-    def __init__(self, lease: float) -> None:
-        self._longest = max(BEATS_A_LEASE, math.ceil(lease / LONGEST_BEAT))
-        self._seen: dict[int, tuple[int, int]] = {}
-
-    def note(self, counters: dict[int, int]) -> None:
-        """Take in the counters of one own beat."""
-        self._seen = {session: self._next(session, counter) for session, counter in counters.items()}
-
-    def forget(self, sessions: set[int]) -> None:
-        """Count anew for sessions that were reaped: one may come back."""
-        for session in sessions:
-            self._seen.pop(session, None)
-
-    @property
-    def silent(self) -> set[int]:
-        """Sessions that are dead by their beats."""
-        return {session for session, (_, still) in self._seen.items() if still >= self._longest}
-
-    def _next(self, session: int, counter: int) -> tuple[int, int]:
-        before, still = self._seen.get(session, (counter, -1))
-        return counter, still + 1 if counter == before else 0

@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
-from rowcall import values
-from rowcall.errors import StoreError
-from rowcall.job import Job
-from rowcall.outcome import Action, Failure, Outcome, Settlement, Success, Usage
+from rowcall.outcome import Action, Outcome, Settlement, Success
+from rowcall.store.decisions import Decided, Used, ready, wait
 from rowcall.store.sqlite.claiming import Taken, read_job
 from rowcall.store.sqlite.clock import due, stamp
-
-_STATUS = {Action.DONE: "done", Action.FAIL: "failed", Action.RETRY: "pending", Action.RELEASE: "pending"}
-_CHARGED = frozenset({Action.DONE, Action.FAIL, Action.RETRY})
-_ERROR_LENGTH = 500
-_BODY_LENGTH = 20_000
 
 # After a call. The fence: this very claim, and still what was claimed.
 _CLOSE = """
@@ -72,26 +63,9 @@ _ADD = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A settlement with its parameters, ready to be written."""
-
-    settlement: Settlement
-    parameters: dict[str, Any]
-
-
-def ready(settlements: Iterable[Settlement]) -> list[Entry]:
-    """Make settlements ready, outside of any transaction.
-
-    Raises:
-        StoreError: an answer that is no JSON; nothing of the group is written.
-    """
-    return [Entry(each, _parameters(each)) for each in settlements]
-
-
-def settle(connection: sqlite3.Connection, now: float, entries: Sequence[Entry]) -> list[Settlement]:
+def settle(connection: sqlite3.Connection, now: float, entries: Sequence[Decided]) -> list[Settlement]:
     """Write a group; returns those that came too late."""
-    used, common = _Used(), {"at": stamp(now), "held": "running"}
+    used, common = Used(), {"at": stamp(now), "held": "running"}
     late = [entry.settlement for entry in entries if not _settle_one(connection, now, entry, common, used)]
     connection.executemany(_ADD, used.parameters())
     return late
@@ -102,22 +76,7 @@ def hand_back(connection: sqlite3.Connection, now: float, taken: Iterable[Taken]
     settle(connection, now, ready(Settlement(job, Action.RELEASE) for job in map(read_job, taken)))
 
 
-@dataclass(slots=True)
-class _Used:
-    """What a group adds to the totals, by kind."""
-
-    usage: dict[str, Usage] = field(default_factory=dict)
-    attempts: Counter[str] = field(default_factory=Counter)
-
-    def add(self, kind: str, usage: Usage, attempts: int) -> None:
-        self.usage[kind] = self.usage.get(kind, Usage()) + usage
-        self.attempts[kind] += attempts
-
-    def parameters(self) -> list[dict[str, Any]]:
-        return [{"kind": kind, "attempts": self.attempts[kind], **_tokens(sum_)} for kind, sum_ in self.usage.items()]
-
-
-def _settle_one(connection: sqlite3.Connection, now: float, entry: Entry, common: dict[str, Any], used: _Used) -> bool:
+def _settle_one(connection: sqlite3.Connection, now: float, entry: Decided, common: dict[str, Any], used: Used) -> bool:
     """Write one; False where it came too late."""
     settlement = entry.settlement
     written = entry.parameters | common | _wait(settlement, now)
@@ -130,7 +89,7 @@ def _settle_one(connection: sqlite3.Connection, now: float, entry: Entry, common
     return _keep_late(connection, settlement, written, used)
 
 
-def _keep_late(connection: sqlite3.Connection, settlement: Settlement, written: dict[str, Any], used: _Used) -> bool:
+def _keep_late(connection: sqlite3.Connection, settlement: Settlement, written: dict[str, Any], used: Used) -> bool:
     """Keep what came too late; True where it is there already, since a group may be written twice."""
     kind = _kind(connection, _KIND, written)
     outcome = settlement.outcome
@@ -142,7 +101,7 @@ def _keep_late(connection: sqlite3.Connection, settlement: Settlement, written: 
     return not _keep(connection, outcome, written, kind, used)
 
 
-def _keep(connection: sqlite3.Connection, outcome: Outcome, written: dict[str, Any], kind: str, used: _Used) -> bool:
+def _keep(connection: sqlite3.Connection, outcome: Outcome, written: dict[str, Any], kind: str, used: Used) -> bool:
     """Keep what a call gave, and count what it used; False where that was done before."""
     statement = _RESULT if isinstance(outcome, Success) else _TRY
     if not connection.execute(statement, written).rowcount:
@@ -158,59 +117,7 @@ def _kind(connection: sqlite3.Connection, statement: str, parameters: dict[str, 
 
 
 def _wait(settlement: Settlement, now: float) -> dict[str, Any]:
-    if settlement.action in (Action.DONE, Action.FAIL):
+    seconds = wait(settlement)
+    if seconds is None:
         return {"run_after": None, "wait_ms": None}
-    if settlement.wait is None and settlement.action is Action.RELEASE and settlement.job.fresh:
-        return {"run_after": None, "wait_ms": None}
-    wait = settlement.wait or 0.0
-    return {"run_after": due(now + wait), "wait_ms": round(wait * 1000)}
-
-
-def _parameters(settlement: Settlement) -> dict[str, Any]:
-    job, outcome = settlement.job, settlement.outcome
-    claimed = {"row": job.row, "epoch": job.epoch, "request": job.request, "hash": job.input_hash}
-    if outcome is None:
-        return claimed
-    return claimed | {
-        "status": _STATUS[settlement.action],
-        "charged": int(settlement.action in _CHARGED),
-        "superseded": 0,
-        "http_status": outcome.status,
-        "request_id": _clean(outcome.request_id, _ERROR_LENGTH),
-        "latency_ms": None if outcome.latency is None else round(outcome.latency * 1000, 1),
-        **_tokens(outcome.usage),
-        **(_failed(outcome) if isinstance(outcome, Failure) else _answered(outcome, job)),
-    }
-
-
-def _tokens(usage: Usage) -> dict[str, int | None]:
-    return {
-        "input": usage.input,
-        "output": usage.output,
-        "cached": usage.cached,
-        "reasoning": usage.reasoning,
-        "cost": usage.cost,
-    }
-
-
-def _answered(success: Success, job: Job) -> dict[str, Any]:
-    try:
-        return {"value": values.dumps(success.value).decode(), "error": None, "reason": None}
-    except TypeError as error:
-        raise StoreError(f"the answer of {job.key!r} cannot be stored: {error}") from error
-
-
-def _failed(failure: Failure) -> dict[str, Any]:
-    return {
-        "class": failure.cls.value,
-        "reason": _clean(failure.reason, _ERROR_LENGTH),
-        "error": _clean(failure.message, _ERROR_LENGTH),
-        "body": _clean(failure.body, _BODY_LENGTH),
-    }
-
-
-def _clean(text: str | None, longest: int) -> str | None:
-    """Text from outside, cut, with what SQLite cannot keep replaced: a history must never stop a settle."""
-    if text is None:
-        return None
-    return text[:longest].replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()
+    return {"run_after": due(now + seconds), "wait_ms": round(seconds * 1000)}

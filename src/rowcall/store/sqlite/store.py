@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
@@ -18,6 +18,8 @@ from rowcall.job import Job
 from rowcall.outcome import Settlement
 from rowcall.pace.buckets import Bucket, Cost
 from rowcall.store.base import Store
+from rowcall.store.decisions import ready
+from rowcall.store.entering import CHUNK, Reading, require_keys
 from rowcall.store.facts import (
     Arrived,
     Claim,
@@ -28,10 +30,12 @@ from rowcall.store.facts import (
     Orders,
     Pruned,
     Reserved,
+    Role,
     RolledBack,
     Run,
     Selection,
 )
+from rowcall.store.liveness import Watch
 from rowcall.store.sqlite import (
     arriving,
     claiming,
@@ -40,6 +44,7 @@ from rowcall.store.sqlite import (
     limiting,
     mending,
     queries,
+    recipes,
     requests,
     sessions,
     settling,
@@ -49,7 +54,7 @@ from rowcall.store.sqlite import (
 )
 from rowcall.store.sqlite.faults import translated
 from rowcall.store.sqlite.file import CHECKPOINT_PAGES, connect_writing, prepare
-from rowcall.store.sqlite.line import Line
+from rowcall.store.sqlite.line import Line, transaction
 from rowcall.store.sqlite.locks import FileLock, Turn, beside
 from rowcall.store.sqlite.reader import SQLiteReader
 
@@ -102,7 +107,7 @@ class SQLiteStore(SQLiteReader, Store):
         self._latest = clock()
         self._next_shrink = time.monotonic()
         self._locks: dict[int, FileLock] = {}
-        self._watch = sessions.Watch(lease)
+        self._watch = Watch(lease)
         self._errands: set[asyncio.Task[None]] = set()
 
     @classmethod
@@ -188,9 +193,13 @@ class SQLiteStore(SQLiteReader, Store):
             lock.path.unlink(missing_ok=True)
             lock.close()
 
-    async def begin_run(self, session: int, kind: str, settings: dict[str, Any]) -> Run:
-        """Start a pass of the kind, or join the pass of a live run. ``settings`` holds no secrets."""
-        return await self._write(sessions.begin_run, self.path, self._watch.silent, session, kind, settings)
+    async def begin_run(self, session: int, kind: str, settings: dict[str, Any], *, role: Role = Role.RUN) -> Run:
+        """Join the pass of a live run of the kind, or take the one that goes with the role; see the contract."""
+        return await self._write(sessions.begin_run, self.path, self._watch.silent, session, kind, settings, role)
+
+    async def publish(self, kind: str, recipe: dict[str, Any]) -> None:
+        """Keep how the calls of the kind are made, for workers that have no config."""
+        await self._write(recipes.publish, kind, recipe)
 
     async def end_run(self, run: Run, stop_reason: str, totals: dict[str, Any]) -> None:
         """Write why a run stopped and what it did."""
@@ -211,11 +220,11 @@ class SQLiteStore(SQLiteReader, Store):
             DuplicateKey: a key came before in this pass with other content; entries before it are in.
             InputError: a key with a NUL or a lone surrogate; nothing of ``entries`` is in.
         """
-        enqueueing.require_keys(entries)
-        reading = enqueueing.Reading(kind, pass_, request, batch)
+        require_keys(entries)
+        reading = Reading(kind, pass_, request, batch)
         sum_ = Enqueued()
-        for start in range(0, len(entries), enqueueing.CHUNK):
-            chunk = entries[start : start + enqueueing.CHUNK]
+        for start in range(0, len(entries), CHUNK):
+            chunk = entries[start : start + CHUNK]
             enqueued, duplicate = await self._write(enqueueing.enqueue, reading, chunk)
             if duplicate:
                 raise duplicate
@@ -252,7 +261,7 @@ class SQLiteStore(SQLiteReader, Store):
         Raises:
             StoreError: an answer that is no JSON; nothing is written.
         """
-        return await self._write(settling.settle, settling.ready(settlements))
+        return await self._write(settling.settle, ready(settlements))
 
     async def answer_claimed(self, claimed: Sequence[Job]) -> list[Job]:
         """Settle those claims that a twin's answer is there for; see the contract."""
@@ -378,7 +387,7 @@ class SQLiteStore(SQLiteReader, Store):
         """Do ``work`` in one transaction. All of it happens in one hop, so that nothing can leave it open."""
         with translated(self.path), self._turn.held(_PATIENCE):
             connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES if checkpoint else 0}")
-            with _transaction(connection):
+            with transaction(connection):
                 now = self._clock()
                 if now < self._latest - _CLOCK_STEP:
                     sessions.heal(connection, now)
@@ -415,15 +424,3 @@ class SQLiteStore(SQLiteReader, Store):
         task = asyncio.ensure_future(work)
         self._errands.add(task)
         task.add_done_callback(self._errands.discard)
-
-
-@contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:  # a grave error ends it by itself
-            connection.execute("ROLLBACK")
-        raise

@@ -1,0 +1,62 @@
+"""A snapshot of a database as a SQLite file: a store to go on with."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
+
+from rowcall import atomic
+from rowcall.store.moving import copy
+from rowcall.store.postgres.moving import PostgresSource
+from rowcall.store.postgres.pool import Connection, Database
+from rowcall.store.postgres.queries import patiently
+from rowcall.store.sqlite.keeping import give_name, taken
+from rowcall.store.sqlite.locks import beside
+from rowcall.store.sqlite.moving import SQLiteSink
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_FOR_ITS_OWNER = 0o600
+
+
+async def backup(database: Database, path: Path) -> None:
+    """Write a snapshot: one read transaction, which holds up nobody, into a file that gets its name at the end.
+
+    Raises:
+        OutputError: the file is there already, or cannot be written.
+    """
+    with _becoming(path) as temporary:
+        await database.read(_write, database.name, temporary)
+
+
+@contextmanager
+def _becoming(path: Path) -> Iterator[Path]:
+    """An empty file that has the name of ``path`` when the block ends well."""
+    if path.exists():
+        raise taken(path)
+    with atomic.explained(path):
+        temporary = path.with_name(f".rowcall-{secrets.token_hex(8)}.tmp")
+        temporary.touch(_FOR_ITS_OWNER, exist_ok=False)
+        try:
+            yield temporary
+            give_name(temporary, path)
+        finally:
+            for leftover in (temporary, *(beside(temporary, name) for name in ("wal", "shm", "turn"))):
+                leftover.unlink(missing_ok=True)
+
+
+async def _write(connection: Connection, name: str, file: Path) -> None:
+    await patiently(connection)
+
+    async def read(query: Callable[Concatenate[Connection, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await query(connection, *args, **kwargs)
+
+    sink = await SQLiteSink.open(file)
+    try:
+        await copy(PostgresSource(name, read, sink.close), sink, "backup")
+    finally:
+        await sink.close()

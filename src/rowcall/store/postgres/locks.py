@@ -1,0 +1,95 @@
+"""Advisory locks: one that says that a session is alive, and one for everybody who numbers things of a kind."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Self
+
+import psycopg
+
+from rowcall.store.postgres.pool import Connection, fetched
+
+SESSIONS = 0x726F7763
+"""The first half of the lock of a session ("rowc"); the other half is its number."""
+
+_TAKE = "SELECT pg_try_advisory_lock(%s, %s)"
+_GIVE = "SELECT pg_advisory_unlock_all()"
+_KIND = "SELECT pg_advisory_xact_lock(hashtextextended('rowcall kind ' || %s, 0))"
+_TARGET = "SELECT pg_advisory_xact_lock(hashtextextended('rowcall target ' || %s, 0))"
+
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.05, 0.5
+"""Seconds between two tries to have the lock of a session again."""
+_GIVING = 1.0
+"""Seconds for giving it up in good order."""
+
+
+async def lock_kind(connection: Connection, kind: str) -> None:
+    """Be the only one to number things of a kind, to the end of the transaction."""
+    await connection.execute(_KIND, (kind,))
+
+
+async def lock_target(connection: Connection, target: str) -> None:
+    """Be the only one to reckon with a target's limits, to the end of the transaction."""
+    await connection.execute(_TARGET, (target,))
+
+
+class SessionLock:
+    """The lock of a session, held by a connection of its own for as long as the process lives.
+
+    Where the connection breaks, a new one takes it again: others see it free for less than a second.
+    """
+
+    def __init__(self, connect: Callable[[], Awaitable[Connection]], session: int) -> None:
+        self._connect = connect
+        self._session = session
+        self._first_try: asyncio.Event = asyncio.Event()
+        self._held = False
+        self._keeping = asyncio.ensure_future(self._keep())
+
+    @classmethod
+    async def held(cls, connect: Callable[[], Awaitable[Connection]], session: int) -> Self:
+        """The lock, after the first try to have it."""
+        lock = cls(connect, session)
+        await lock._first_try.wait()
+        return lock
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it is held now, as far as this side knows."""
+        return self._held
+
+    async def close(self) -> None:
+        """Give it up; safe to repeat."""
+        self._keeping.cancel()
+        await asyncio.gather(self._keeping, return_exceptions=True)
+
+    async def _keep(self) -> None:
+        while True:
+            with suppress(psycopg.Error, OSError):
+                await self._hold()
+            self._held = False
+            self._first_try.set()
+            await asyncio.sleep(random.uniform(_SHORTEST_PAUSE, _LONGEST_PAUSE))  # noqa: S311  spreads them; no secret
+
+    async def _hold(self) -> None:
+        """Take it and hold it until the connection breaks; a broken one of ours may hold it a little longer."""
+        connection = await self._connect()
+        try:
+            (self._held,) = await fetched(connection, _TAKE, (SESSIONS, self._session))
+            self._first_try.set()
+            if self._held:
+                async for _ in connection.notifies():
+                    pass
+        finally:
+            await _give(connection)
+
+
+async def _give(connection: Connection) -> None:
+    """Give the locks of a connection up at once: where it is only closed, they go when its backend notices."""
+    with suppress(psycopg.Error, OSError, TimeoutError):
+        async with asyncio.timeout(_GIVING):
+            await connection.execute(_GIVE)
+    await connection.close()

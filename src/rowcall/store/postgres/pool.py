@@ -1,0 +1,276 @@
+"""Connections to a database, and transactions on them that wait out what is in the way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
+
+import psycopg
+from psycopg import AsyncConnection, conninfo
+from psycopg.pq import TransactionStatus
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_delay, wait_random_exponential
+
+from rowcall.errors import Busy, Unavailable
+from rowcall.store.postgres.clock import IsoLoader
+from rowcall.store.postgres.faults import at_the_door, translated
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+Connection = AsyncConnection[tuple[Any, ...]]
+
+SIZE = 4
+"""Connections of one store, at most; the lock of a session has one of its own beside them."""
+UNSAID_FOR = 2.0
+"""Seconds of waiting for somebody else that are not worth a word."""
+_LONGEST_PAUSE = 1.0
+"""Seconds between two tries to."""
+
+# A network that is cut is noticed within 15 s, on both sides. What stands in the address goes before these.
+_WIRE = {
+    "application_name": "rowcall",
+    "connect_timeout": 10,
+    "keepalives": 1,
+    "keepalives_idle": 5,
+    "keepalives_interval": 3,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 15_000,
+}
+_SETTINGS = {
+    "statement_timeout": "30s",
+    "lock_timeout": "5s",
+    "idle_in_transaction_session_timeout": "30s",
+    "tcp_keepalives_idle": "5",
+    "tcp_keepalives_interval": "3",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "15000",
+    "TimeZone": "UTC",
+    "DateStyle": "ISO",
+    "jit": "off",
+}
+_LIGHTLY = "SET LOCAL synchronous_commit = off"
+# Hot verbs touch rows by their indexes. A table that has just been filled has no statistics yet that would say so.
+_BY_INDEX = "SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off"
+
+
+def nobody(message: str) -> None:
+    """Who is told of waits where nobody asked to be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a database is. ``name`` says it to people, and holds no secret."""
+
+    parameters: dict[str, Any]
+    name: str
+
+    @classmethod
+    def of(cls, url: str) -> Self:
+        """Read a URL.
+
+        Raises:
+            Unavailable: it is none.
+        """
+        try:
+            said = conninfo.conninfo_to_dict(url)
+        except psycopg.Error:  # its message holds the URL, and so the password
+            raise Unavailable(
+                "[store] path is no address of a PostgreSQL database",
+                remedy="Write it as postgresql://user:password@host:5432/database",
+            ) from None
+        place = f"{said.get('host') or 'localhost'}:{said.get('port') or 5432}"
+        return cls(_WIRE | said, f"{place}/{said.get('dbname') or said.get('user') or ''}")
+
+    def __repr__(self) -> str:
+        return f"Address({self.name!r})"
+
+    async def connect(self) -> Connection:
+        """A new connection, in no transaction."""
+        connection = await AsyncConnection.connect(**self.parameters, autocommit=True)
+        connection.adapters.register_loader("timestamptz", IsoLoader)
+        return connection
+
+
+class Database:
+    """A database, and a few connections to it. Made by ``open``."""
+
+    def __init__(self, address: Address, durability: str, busy_wait: float, waits: Callable[[str], None]) -> None:
+        self.address = address
+        self.waits = waits
+        self.pooled = False
+        self._settings = _SETTINGS | ({"synchronous_commit": "off"} if durability == "normal" else {})
+        self._retrying = AsyncRetrying(
+            retry=retry_if_exception_type(Busy),
+            stop=stop_after_delay(busy_wait),
+            wait=wait_random_exponential(multiplier=0.02, max=_LONGEST_PAUSE),
+            reraise=True,
+        )
+        self._idle: list[Connection] = []
+        self._places = asyncio.Semaphore(SIZE)
+        self._tries: set[asyncio.Future[Any]] = set()
+        self._closed = False
+
+    @classmethod
+    async def open(
+        cls,
+        url: str,
+        *,
+        durability: Literal["full", "normal"] = "full",
+        busy_wait: float = 30.0,
+        waits: Callable[[str], None] = nobody,
+    ) -> Self:
+        """Reach a database.
+
+        Args:
+            url: ``postgresql://user:password@host:port/database``; PostgreSQL's usual variables say the rest.
+            durability: ``full`` waits for the disk as the server is set; ``normal`` never does.
+            busy_wait: seconds to wait for others, or for a server that is away, before ``Busy`` is raised.
+            waits: told once of each wait that lasts for 2 s.
+
+        Raises:
+            Unavailable: it cannot be reached, or lets this user not in.
+            Busy: it was starting, or had no connection left, for all of ``busy_wait``.
+        """
+        database = cls(Address.of(url), durability, busy_wait, waits)
+        await database._patiently(database._knock)
+        return database
+
+    @property
+    def name(self) -> str:
+        """Host, port and database, for people."""
+        return self.address.name
+
+    async def run(
+        self,
+        verb: Callable[Concatenate[Connection, P], Awaitable[T]],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """What a verb gives, done in one transaction; again and again while something is in the way."""
+        return await self._patiently(self._attempt, "BEGIN", lambda connection: verb(connection, *args, **kwargs))
+
+    async def run_by_index(
+        self, verb: Callable[Concatenate[Connection, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """As ``run``, for a verb that reaches every row it needs by an index."""
+        begin = f"BEGIN; {_BY_INDEX}"
+        return await self._patiently(self._attempt, begin, lambda connection: verb(connection, *args, **kwargs))
+
+    async def run_lightly(
+        self, verb: Callable[Concatenate[Connection, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """As ``run``, without waiting for the disk: what a power cut may take along."""
+        begin = f"BEGIN; {_LIGHTLY}"
+        return await self._patiently(self._attempt, begin, lambda connection: verb(connection, *args, **kwargs))
+
+    async def read(
+        self, query: Callable[Concatenate[Connection, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """What a query gives, all of it of one moment; nothing can be written."""
+        begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+        return await self._patiently(self._attempt, begin, lambda connection: query(connection, *args, **kwargs))
+
+    async def settled(self) -> None:
+        """Wait for the transactions whose callers were cancelled."""
+        while self._tries:
+            await asyncio.wait(self._tries)
+
+    async def close(self) -> None:
+        """Give up the connections; safe to repeat."""
+        await self.settled()
+        self._closed = True
+        await self._drop_idle()
+
+    async def connect(self) -> Connection:
+        """A connection beyond those of the pool, set up for good where it is no pooler's."""
+        connection = await self.address.connect()
+        try:
+            (backend,) = await fetched(connection, "SELECT pg_backend_pid()")
+            self.pooled = backend != connection.info.backend_pid
+            if self.pooled:  # the next transaction may be another backend's, which knows no prepared statement
+                connection.prepare_threshold = None
+            else:
+                await connection.execute(self._set("SET"), prepare=False)
+        except BaseException:
+            await connection.close()
+            raise
+        return connection
+
+    async def _knock(self) -> None:
+        with translated(self.name), at_the_door(self.name):
+            self._idle.append(await self.connect())
+
+    async def _patiently(self, step: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        if self._closed:
+            raise Unavailable("the store is closed")
+        retrying = self._retrying.copy(before_sleep=self._teller())
+        return await retrying(self._to_its_end, lambda: step(*args, **kwargs))
+
+    async def _to_its_end(self, step: Callable[[], Awaitable[T]]) -> T:
+        """A step that goes on to its end where its caller is cancelled: no transaction stays open, or half done."""
+        task = asyncio.ensure_future(step())
+        self._tries.add(task)
+        task.add_done_callback(self._tries.discard)
+        return await asyncio.shield(task)
+
+    async def _attempt(self, begin: str, work: Callable[[Connection], Awaitable[T]]) -> T:
+        with translated(self.name):
+            async with self._lent() as connection:
+                if self.pooled:
+                    begin = f"{begin}; {self._set('SET LOCAL')}"
+                return await _transact(connection, begin, work)
+
+    @asynccontextmanager
+    async def _lent(self) -> AsyncIterator[Connection]:
+        async with self._places:
+            connection = self._idle.pop() if self._idle else await self.connect()
+            try:
+                yield connection
+            finally:
+                if connection.info.transaction_status is TransactionStatus.IDLE and not self._closed:
+                    self._idle.append(connection)
+                else:
+                    await connection.close()
+                    await self._drop_idle()  # a restart breaks them all
+
+    async def _drop_idle(self) -> None:
+        while self._idle:
+            await self._idle.pop().close()
+
+    def _set(self, command: str) -> str:
+        return "; ".join(f"{command} {name} = '{value}'" for name, value in self._settings.items())
+
+    def _teller(self) -> Callable[[RetryCallState], None]:
+        """Tells once of a wait that gets long."""
+        told = False
+
+        def tell(state: RetryCallState) -> None:
+            nonlocal told
+            busy = state.outcome.exception() if state.outcome else None
+            if busy and not told and (state.seconds_since_start or 0.0) >= UNSAID_FOR:
+                told = True
+                self.waits(str(busy.args[0]))
+
+        return tell
+
+
+async def fetched(connection: Connection, statement: str, parameters: Any = None) -> tuple[Any, ...]:
+    """The one row that a statement gives."""
+    row = await (await connection.execute(statement, parameters)).fetchone()
+    assert row is not None
+    return row
+
+
+async def _transact(connection: Connection, begin: str, work: Callable[[Connection], Awaitable[T]]) -> T:
+    try:
+        await connection.execute(begin, prepare=False)
+        result = await work(connection)
+        await connection.execute("COMMIT", prepare=False)
+    except BaseException:
+        with suppress(psycopg.Error):
+            await connection.execute("ROLLBACK", prepare=False)
+        raise
+    return result

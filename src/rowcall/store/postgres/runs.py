@@ -1,0 +1,47 @@
+"""The runs of a store, and which of them are alive."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from typing import Any
+
+from rowcall.store.facts import Role, RunRow
+from rowcall.store.postgres.pool import Connection
+from rowcall.store.postgres.queries import fetch
+from rowcall.store.postgres.sessions import living_ids
+
+_RUNS = """
+    SELECT id, kind, pass, started_at, ended_at, stop_reason, settings, totals, session, role
+    FROM rowcall.runs WHERE kind = %s
+"""
+_LAST_RUN = _RUNS + " ORDER BY id DESC LIMIT 1"
+_OPEN_RUNS = _RUNS + " AND ended_at IS NULL ORDER BY id DESC"
+_ALL_RUNS = _RUNS + " ORDER BY id"
+
+
+async def last_run(connection: Connection, kind: str) -> RunRow | None:
+    """The newest run of the kind."""
+    found = await _runs(connection, _LAST_RUN, kind)
+    return found[0] if found else None
+
+
+async def live_runs(connection: Connection, kind: str) -> list[RunRow]:
+    """The runs of the kind whose session lives."""
+    return [run for run in await _runs(connection, _OPEN_RUNS, kind) if run.alive]
+
+
+async def runs(connection: Connection, kind: str) -> list[RunRow]:
+    """The runs of the kind, oldest first."""
+    return await _runs(connection, _ALL_RUNS, kind)
+
+
+async def _runs(connection: Connection, query: str, kind: str) -> list[RunRow]:
+    alive = await living_ids(connection)
+    return [_run_row(row, alive) for row in await fetch(connection, query, (kind,))]
+
+
+def _run_row(row: tuple[Any, ...], alive: Collection[int]) -> RunRow:
+    *facts, settings, totals, session, role = row
+    lives = facts[4] is None and session in alive
+    return RunRow(*(*facts, json.loads(settings), json.loads(totals), lives, Role(role)))

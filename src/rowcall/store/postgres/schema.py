@@ -1,0 +1,94 @@
+"""The tables: made, brought up to date, and looked at before anything is read."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+from rowcall.errors import NoStore, SchemaMismatch
+from rowcall.store.postgres.pool import Connection, fetched
+
+MIGRATIONS: tuple[str, ...] = ("schema.sql",)
+"""Step n takes a database from version n to n + 1."""
+VERSION = len(MIGRATIONS)
+
+_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('rowcall schema', 0))"
+_THERE = """
+    SELECT to_regclass('rowcall.schema_version') IS NOT NULL,
+        (SELECT count(*) FROM pg_class WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = 'rowcall'))
+"""
+_VERSION = "SELECT max(version) FROM rowcall.schema_version"
+_MARK = "INSERT INTO rowcall.schema_version VALUES (%s)"
+_CLEAR = "DELETE FROM rowcall.schema_version"
+_MOVING = "SELECT source FROM rowcall.moving"
+
+
+async def require(connection: Connection) -> None:
+    """See that there is a store that this rowcall can read.
+
+    Raises:
+        NoStore: there is none yet.
+        SchemaMismatch: a newer or an older rowcall made it, or another program; a migration into it is not finished.
+    """
+    version = await _version(connection)
+    if not version:
+        raise NoStore("there is no store yet in this database", remedy="`rowcall run` makes it.")
+    if version < VERSION:
+        raise SchemaMismatch("an older rowcall made the tables", remedy="`rowcall run` brings them up to date.")
+    await _require_whole(connection)
+
+
+async def prepare(connection: Connection) -> None:
+    """As ``make``, and see that it is a whole store.
+
+    Raises:
+        SchemaMismatch: as there; or a migration into it is not finished.
+    """
+    await make(connection)
+    await _require_whole(connection)
+
+
+async def make(connection: Connection) -> None:
+    """Make the tables or bring them up to date; one process at a time, all steps in one transaction.
+
+    Raises:
+        SchemaMismatch: a newer rowcall made them, or another program.
+    """
+    if await _version(connection) == VERSION:
+        return
+    await connection.execute(_LOCK)
+    version = await _version(connection)
+    for step in MIGRATIONS[version:]:
+        script = files("rowcall.store.postgres").joinpath(step).read_text("utf-8")
+        await connection.execute(script.encode(), prepare=False)
+    await connection.execute(_CLEAR)
+    await connection.execute(_MARK, (VERSION,))
+
+
+async def _version(connection: Connection) -> int:
+    """The version of the tables, 0 where there are none.
+
+    Raises:
+        SchemaMismatch: a newer rowcall or another program made them.
+    """
+    there, tables = await fetched(connection, _THERE)
+    if not there:
+        if tables:
+            raise SchemaMismatch(
+                "the schema `rowcall` of this database is another program's", remedy="Name another database."
+            )
+        return 0
+    (version,) = await fetched(connection, _VERSION)
+    if (version or 0) > VERSION:
+        raise SchemaMismatch(
+            f"a newer rowcall made the tables (schema {version}; this one knows {VERSION})",
+            remedy="Update rowcall: pip install -U rowcall",
+        )
+    return version or 0
+
+
+async def _require_whole(connection: Connection) -> None:
+    for (source,) in await (await connection.execute(_MOVING)).fetchall():
+        raise SchemaMismatch(
+            f"a migration from {source} into this database is not finished",
+            remedy=f"Go on with it: rowcall migrate --from {source} --to ...",
+        )

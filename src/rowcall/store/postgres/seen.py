@@ -1,0 +1,48 @@
+"""What a pass brought so far, on this side's disk: an input may hold more than memory does."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable
+from typing import NamedTuple
+
+_TABLE = "CREATE TABLE seen (job INTEGER PRIMARY KEY, content INTEGER, place TEXT)"
+_SEE = "INSERT OR IGNORE INTO seen VALUES (?, ?, ?)"
+_SEEN = "SELECT job, content, place FROM seen WHERE job IN (SELECT value FROM json_each(?))"
+
+
+class Sight(NamedTuple):
+    """A record of the pass: the number of its job, a digest of its content, where it was read."""
+
+    job: int
+    content: int
+    place: str
+
+
+class Seen:
+    """The records of one pass of one kind. A temporary file, by the numbers of the jobs: the order of the input."""
+
+    def __init__(self) -> None:
+        self._of: tuple[str, int] | None = None
+        self._file = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        self._file.execute(_TABLE)
+        self._file.execute("BEGIN")  # never ended: nobody but this process wants it
+
+    def turn_to(self, kind: str, pass_: int) -> None:
+        """Forget all, if it is of another pass."""
+        if self._of != (kind, pass_):
+            self._file.execute("DELETE FROM seen")
+            self._of = (kind, pass_)
+
+    def among(self, jobs: Iterable[int]) -> dict[int, Sight]:
+        """Those of these jobs that the pass brought."""
+        return {job: Sight(job, *rest) for job, *rest in self._file.execute(_SEEN, (json.dumps(list(jobs)),))}
+
+    def add(self, sights: Iterable[Sight]) -> None:
+        """Remember records."""
+        self._file.executemany(_SEE, sights)
+
+    def close(self) -> None:
+        """Delete the file; safe to repeat."""
+        self._file.close()

@@ -1,0 +1,328 @@
+"""The writing half of the store: each verb one transaction."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
+from itertools import count
+from typing import Any, Literal, Self
+
+from rowcall.errors import StoreError
+from rowcall.job import Job
+from rowcall.outcome import Settlement
+from rowcall.pace.buckets import Bucket, Cost
+from rowcall.store.base import Store
+from rowcall.store.decisions import ready
+from rowcall.store.entering import CHUNK, Reading, require_keys
+from rowcall.store.facts import (
+    Arrived,
+    Claim,
+    Enqueued,
+    Entry,
+    Fate,
+    Left,
+    Orders,
+    Pruned,
+    Reserved,
+    Role,
+    RolledBack,
+    Run,
+    Selection,
+)
+from rowcall.store.liveness import Watch
+from rowcall.store.postgres import (
+    arriving,
+    claiming,
+    enqueueing,
+    keeping,
+    limiting,
+    mending,
+    queries,
+    recipes,
+    requests,
+    schema,
+    sessions,
+    settling,
+    steering,
+    twins,
+    withdrawing,
+)
+from rowcall.store.postgres.faults import translated
+from rowcall.store.postgres.locks import SessionLock
+from rowcall.store.postgres.pool import Connection, Database, nobody
+from rowcall.store.postgres.reader import PostgresReader
+from rowcall.store.postgres.seen import Seen
+
+
+class PostgresStore(PostgresReader, Store):
+    """A store in a PostgreSQL database, which workers on any number of machines share. Made by ``open``."""
+
+    def __init__(self, database: Database, lease: float, looks_apart: float) -> None:
+        super().__init__(database)
+        self._locks: dict[int, SessionLock] = {}
+        self._watch = Watch(lease)
+        self._lock_watch = sessions.LockWatch(looks_apart)
+        self._latest = 0.0
+        self._takes = count(1)
+        self._seen = Seen()
+        self._errands: set[asyncio.Task[None]] = set()
+
+    @classmethod
+    async def open(
+        cls,
+        url: str,
+        *,
+        durability: Literal["full", "normal"] = "full",
+        lease: float = 60.0,
+        busy_wait: float = 30.0,
+        waits: Callable[[str], None] = nobody,
+        looks_apart: float = sessions.LOOKS_APART,
+    ) -> Self:
+        """Open a store, or make one in a database that is there.
+
+        Args:
+            url: ``postgresql://user:password@host:port/database``.
+            durability: ``full`` waits for the disk as the server is set; ``normal`` never does, and may lose the last
+                seconds where the server's machine fails.
+            lease: seconds of silence after which another session is dead.
+            busy_wait: seconds to wait for others, or for a server that is away, before ``Busy`` is raised.
+            waits: told what is in the way, once in each wait that lasts for 2 s.
+            looks_apart: seconds between two looks that find a session's lock free, before it is dead.
+
+        Raises:
+            Unavailable: the server cannot be reached, or lets this user not in or make no tables.
+            SchemaMismatch: a newer rowcall or another program made the tables.
+            ReadOnly: it takes no writes.
+            Busy: it was in the way for all of ``busy_wait``.
+        """
+        database = await Database.open(url, durability=durability, busy_wait=busy_wait, waits=waits)
+        try:
+            await database.run(schema.prepare)
+        except BaseException:
+            await database.close()
+            raise
+        return cls(database, lease, looks_apart)
+
+    async def close(self) -> None:
+        """Give up the connections; safe to repeat. Sessions that were not ended are dead to others from now on."""
+        await asyncio.gather(*self._errands, return_exceptions=True)
+        try:
+            for lock in self._locks.values():
+                await lock.close()
+        finally:
+            self._seen.close()
+            await super().close()
+
+    async def begin_session(self) -> int:
+        """Make this process known and alive; returns the session's number."""
+        session = await self._database.run(sessions.new_number)
+        if not self._database.pooled:
+            self._locks[session] = await SessionLock.held(self._database.connect, session)
+        await self._database.run(sessions.begin, session, self._is_locked(session))
+        return session
+
+    async def beat(self, session: int, claims: Sequence[Claim] = ()) -> list[Claim]:
+        """Say that the session is alive, and watch the others' beats; returns those ``claims`` that were cancelled."""
+
+        async def beat(connection: Connection) -> tuple[dict[int, int], list[Claim]]:
+            now, counters = await sessions.beat(connection, session, self._is_locked(session))
+            await self._notice(connection, now)
+            return counters, await withdrawing.cancelled(connection, claims)
+
+        counters, cancelled = await self._database.run_lightly(beat)
+        self._watch.note(counters)
+        return cancelled
+
+    async def end_session(self, session: int) -> None:
+        """Release what the session still holds, uncharged, and forget it; safe to repeat."""
+        await self._database.run(sessions.end, session)
+        lock = self._locks.pop(session, None)
+        if lock:
+            await lock.close()
+
+    async def begin_run(self, session: int, kind: str, settings: dict[str, Any], *, role: Role = Role.RUN) -> Run:
+        """Join the pass of a live run of the kind, or take the one that goes with the role; see the contract."""
+        number = await self._database.run(sessions.new_run)
+        return await self._database.run(sessions.begin_run, number, self._watch.silent, session, kind, settings, role)
+
+    async def publish(self, kind: str, recipe: dict[str, Any]) -> None:
+        """Keep how the calls of the kind are made, as JSON values, for workers that have no config; no secrets."""
+        await self._database.run(recipes.publish, kind, recipe)
+
+    async def end_run(self, run: Run, stop_reason: str, totals: dict[str, Any]) -> None:
+        """Write why a run stopped and what it did."""
+        await self._database.run(sessions.end_run, run, stop_reason, totals)
+
+    async def request(self, kind: str, hash_: str) -> int:
+        """Make a request the kind's latest; returns its number, the same for the same hash."""
+        return await self._database.run(requests.request, kind, hash_)
+
+    async def adopt(self, kind: str, hash_: str) -> int:
+        """As ``request``, and answers made with any other request of the kind count for it from now on."""
+        return await self._database.run(requests.adopt, kind, hash_)
+
+    async def enqueue(self, kind: str, entries: Sequence[Entry], *, pass_: int, request: int, batch: str) -> Enqueued:
+        """Bring records in, in transactions of 1,000; see the contract.
+
+        Raises:
+            DuplicateKey: a key came before in this pass with other content; entries before it are in.
+            InputError: a key with a NUL or a lone surrogate; nothing of ``entries`` is in.
+        """
+        require_keys(entries)
+        reading = Reading(kind, pass_, request, batch)
+        self._seen.turn_to(kind, pass_)
+        sum_ = Enqueued()
+        for start in range(0, len(entries), CHUNK):
+            chunk = entries[start : start + CHUNK]
+            brought = await self._database.run_by_index(enqueueing.enqueue, reading, chunk, self._seen)
+            self._seen.add(brought.sights)
+            if brought.duplicate:
+                raise brought.duplicate
+            sum_ += brought.enqueued
+        return sum_
+
+    async def claim(
+        self,
+        session: int,
+        kind: str,
+        pass_: int,
+        limit: int,
+        *,
+        fresh_only: bool = False,
+        only: Sequence[int] | None = None,
+    ) -> list[Job]:
+        """Take at most ``limit`` claimable jobs; see the contract. A cancelled claim puts back what it took."""
+        asked = claiming.Asked(session, next(self._takes), kind, pass_, limit, fresh_only, only)
+        tries = count()
+
+        async def claim(connection: Connection) -> list[claiming.Taken]:
+            await self._notice(connection, await sessions.ensure(connection, session))
+            before = await claiming.taken_before(connection, asked) if next(tries) else []
+            return before or await claiming.claim(connection, asked)
+
+        try:
+            taken = await self._database.run_by_index(claim)
+            with translated(self._database.name):
+                return [claiming.read_job(row) for row in taken]
+        except asyncio.CancelledError:
+            self._errand(self._hand_back(session, asked.take))
+            raise
+
+    async def settle(self, settlements: Sequence[Settlement]) -> list[Settlement]:
+        """Write decisions in one transaction; returns those that came too late (the fence).
+
+        Raises:
+            StoreError: an answer that is no JSON; nothing is written.
+        """
+        return await self._database.run_by_index(settling.settle, ready(settlements), next(iter(self._locks), 0))
+
+    async def answer_claimed(self, claimed: Sequence[Job]) -> list[Job]:
+        """Settle those claims that a twin's answer is there for; see the contract."""
+        return await self._database.run(twins.answer_claimed, claimed)
+
+    async def answer_pending(self, answered: Sequence[Job]) -> int:
+        """Give the answers of these jobs to their pending twins, 10,000 at most; returns to how many."""
+        return await self._database.run(twins.answer_pending, answered)
+
+    async def hand_out(self, kind: str, keys: Sequence[str]) -> None:
+        """Note that the calls of these jobs are made elsewhere, and what they ask now."""
+        await self._database.run(arriving.hand_out, kind, keys)
+
+    async def arrive(self, kind: str, arrived: Sequence[Arrived]) -> list[Fate]:
+        """Take in answers that were made elsewhere; see the contract."""
+        return await self._database.run(arriving.arrive, kind, arrived)
+
+    async def reap(self) -> int:
+        """Put back what dead sessions held; returns how many jobs.
+
+        Where a session's lock is found free, it looks a second time, 2 s later.
+        """
+        await self._look()
+        if wait := self._lock_watch.ripe_in:
+            await asyncio.sleep(wait)
+            await self._look()
+        dead = self._watch.silent | self._lock_watch.dead
+        count = await self._database.run(sessions.reap, dead)
+        self._watch.forget(dead)
+        return count
+
+    async def left(self, kind: str, pass_: int, *, only: Sequence[int] | None = None) -> Left:
+        """What a pass still has; ``only``: among these rows."""
+        return await self._database.read(queries.left, kind, pass_, only)
+
+    async def retry(self, kind: str, selection: Selection) -> int:
+        """Set jobs back to pending with attempts 0, claimable by any run; returns how many."""
+        return await self._database.run(mending.retry, kind, selection)
+
+    async def cancel(self, kind: str, selection: Selection) -> int:
+        """Mark pending and running jobs cancelled; returns how many."""
+        return await self._database.run(mending.cancel, kind, selection)
+
+    async def rollback(self, kind: str, batch: str) -> RolledBack:
+        """Supersede all answers of a batch; see the contract."""
+        return await self._database.run(withdrawing.rollback, kind, batch)
+
+    async def prune(self, kind: str, before: str) -> Pruned:
+        """Drop the payloads of jobs that were done before a time, and make the tables smaller.
+
+        Raises:
+            StoreError: a run is alive; nothing is dropped.
+        """
+        return await keeping.prune(self._database, kind, before)
+
+    async def reserve(self, target: str, buckets: Sequence[Bucket], calls: Sequence[Cost], owed: Cost) -> Reserved:
+        """Take places for calls to a target; see the contract. A power cut may forget them: they are of no age."""
+        return await self._database.run_lightly(limiting.take, target, buckets, calls, owed)
+
+    async def penalize(self, target: str, seconds: float) -> None:
+        """Let a target rest, for all processes on the store."""
+        await self._database.run_lightly(limiting.penalize, target, seconds)
+
+    async def end_rest(self, target: str) -> None:
+        """Forget that a target rests."""
+        await self._database.run(limiting.end_rest, target)
+
+    async def set(self, kind: str, values: Mapping[str, str | None], *, keep: bool) -> None:
+        """Change settings of live runs; None takes one away."""
+        await self._database.run(steering.change, kind, values, keep)
+
+    async def orders(self, kind: str, target: str) -> Orders:
+        """What a live run of the kind against a target follows now."""
+
+        async def orders(connection: Connection) -> Orders:
+            return Orders(await steering.settings(connection, kind), await limiting.resting(connection, target))
+
+        return await self._database.read(orders)
+
+    async def note(self, run: Run, totals: dict[str, Any]) -> None:
+        """Write what a live run has done so far."""
+        await self._database.run_lightly(steering.note, run.id, totals)
+
+    def _is_locked(self, session: int) -> bool:
+        lock = self._locks.get(session)
+        return lock is not None and lock.is_held
+
+    async def _look(self) -> None:
+        self._lock_watch.note(await self._database.read(sessions.unlocked))
+
+    async def _notice(self, connection: Connection, now: float) -> None:
+        """Let waits be over that a clock which went back has made too long."""
+        if sessions.went_back(now, self._latest):
+            await sessions.heal(connection)
+        self._latest = now
+
+    async def _hand_back(self, session: int, take: int) -> None:
+        """Once the claim, whose caller is gone, is through."""
+        await self._database.settled()
+        await self._database.run(settling.hand_back, session, take)
+
+    def _errand(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do something that nobody waits for but ``close``."""
+        task = asyncio.ensure_future(self._quietly(work))
+        self._errands.add(task)
+        task.add_done_callback(self._errands.discard)
+
+    async def _quietly(self, work: Coroutine[Any, Any, None]) -> None:
+        with suppress(StoreError):
+            await work

@@ -1,0 +1,132 @@
+"""Records of one kind with the same request and input: one answer is for all of them.
+
+An answer is given on only where it was called for (``origin`` is NULL), counts, and was taken back for nobody; and only
+to jobs that have none of their own that counts: such a one was set back by hand, to be called again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rowcall.job import Job
+from rowcall.store.postgres.pool import Connection
+from rowcall.store.postgres.queries import fetch, first
+
+MOST = 10_000
+"""Pending jobs that one transaction gives answers to."""
+
+# Made by the first who looks for twins, since they cost everybody else's claims and settlements a little.
+_INDEXED = "SELECT to_regclass('rowcall.results_taken_back') IS NOT NULL"
+_ALONE = "LOCK TABLE rowcall.jobs, rowcall.results IN SHARE ROW EXCLUSIVE MODE"
+_INDEXES = (
+    "CREATE INDEX IF NOT EXISTS jobs_twins ON rowcall.jobs (kind, input_hash) WHERE status = 'pending'",
+    "CREATE INDEX IF NOT EXISTS results_called ON rowcall.results (input_hash, id) WHERE origin IS NULL",
+    "CREATE INDEX IF NOT EXISTS results_taken_back ON rowcall.results (origin) WHERE superseded AND origin IS NOT NULL",
+)
+
+_CLAIMS = """
+    unnest(%(rows)s::bigint[], %(epochs)s::bigint[], %(requests)s::bigint[], %(hashes)s::text[])
+        AS claim (row, epoch, request, hash)
+"""
+_ANSWER = """
+    SELECT results.id AS answer FROM rowcall.results JOIN rowcall.jobs AS donors ON donors.rowid = results.job
+    WHERE results.input_hash = asked.hash AND origin IS NULL AND NOT superseded
+    AND results.request IN (SELECT id FROM rowcall.requests WHERE id = asked.request OR adopted_as = asked.request)
+    AND donors.kind = asked.kind
+    AND NOT EXISTS (SELECT 1 FROM rowcall.results AS given WHERE given.origin = results.id AND given.superseded)
+    ORDER BY results.id DESC LIMIT 1
+"""
+_HAS_ONE = """
+    EXISTS (
+        SELECT 1 FROM rowcall.results
+        WHERE job = jobs.rowid AND request = jobs.request AND input_hash = jobs.input_hash AND NOT superseded)
+"""
+_TO_CLAIMED = """
+    WITH asked AS (SELECT claim.*, jobs.kind FROM CLAIMS JOIN rowcall.jobs ON jobs.rowid = claim.row),
+    given AS MATERIALIZED (
+        SELECT asked.*, found.answer, 0 AS later, 'running' AS held FROM asked CROSS JOIN LATERAL (ANSWER) AS found)
+"""
+# Those that somebody else has in hand at this moment are asked about again by whoever claims them.
+_TO_PENDING = """
+    WITH asked AS (
+        SELECT DISTINCT claim.request, claim.hash, jobs.kind, jobs.pass
+        FROM CLAIMS JOIN rowcall.jobs ON jobs.rowid = claim.row),
+    found AS MATERIALIZED (SELECT asked.*, found.answer FROM asked CROSS JOIN LATERAL (ANSWER) AS found),
+    given AS MATERIALIZED (
+        SELECT jobs.rowid AS row, jobs.epoch, jobs.request, jobs.input_hash AS hash, found.answer,
+            1 AS later, 'pending' AS held
+        FROM found JOIN rowcall.jobs
+            ON jobs.kind = found.kind AND jobs.input_hash = found.hash AND jobs.request = found.request
+        WHERE status = 'pending' AND (jobs.pass IS NULL OR jobs.pass = found.pass) AND NOT HAS_ONE
+        LIMIT %(most)s FOR UPDATE OF jobs SKIP LOCKED)
+"""
+_GIVE = """
+    , done AS (
+        UPDATE rowcall.jobs SET status = 'done', epoch = jobs.epoch + given.later, crashes = 0, session = NULL,
+            run_after = NULL, wait_ms = NULL, error = NULL, reason = NULL, updated_at = (SELECT rowcall.moment())
+        FROM given
+        WHERE jobs.rowid = given.row AND jobs.epoch = given.epoch AND status = given.held
+        AND jobs.request = given.request AND jobs.input_hash = given.hash AND NOT HAS_ONE
+        RETURNING jobs.rowid, jobs.epoch, jobs.request, jobs.input_hash, jobs.batch, jobs.updated_at, given.answer)
+    INSERT INTO rowcall.results (job, epoch, request, input_hash, batch, at,
+        input_tokens, output_tokens, cached_tokens, reasoning_tokens, cost, value, origin)
+    SELECT done.rowid, done.epoch, done.request, done.input_hash, done.batch, done.updated_at,
+        0, 0, 0, 0, CASE WHEN called.cost IS NOT NULL THEN 0 END, called.value, called.id
+    FROM done JOIN rowcall.results AS called ON called.id = done.answer
+    RETURNING job
+"""
+
+
+def _filled(statement: str) -> str:
+    return statement.replace("CLAIMS", _CLAIMS).replace("ANSWER", _ANSWER).replace("HAS_ONE", _HAS_ONE)
+
+
+_GIVE_CLAIMED = _filled(_TO_CLAIMED + _GIVE)
+_GIVE_PENDING = _filled(_TO_PENDING + _GIVE)
+
+_DONOR = """
+    SELECT donors.id FROM rowcall.results
+    JOIN rowcall.results AS called ON called.id = results.origin
+    JOIN rowcall.jobs AS donors ON donors.rowid = called.job
+    JOIN rowcall.jobs
+        ON jobs.rowid = results.job AND jobs.request = results.request AND jobs.input_hash = results.input_hash
+    WHERE results.job = %s AND NOT results.superseded ORDER BY results.epoch DESC LIMIT 1
+"""
+
+
+async def answer_claimed(connection: Connection, claimed: Sequence[Job]) -> list[Job]:
+    """Settle the claims that a twin's answer is there for; returns them."""
+    await _index(connection)
+    given = {row for (row,) in await fetch(connection, _GIVE_CLAIMED, _claims(claimed))}
+    return [job for job in claimed if job.row in given]
+
+
+async def answer_pending(connection: Connection, answered: Sequence[Job]) -> int:
+    """Give the answers of these jobs to their pending twins; returns how many got one."""
+    await _index(connection)
+    return len(await fetch(connection, _GIVE_PENDING, _claims(answered) | {"most": MOST}))
+
+
+async def donor(connection: Connection, row: int) -> str | None:
+    """The key of the job whose answer a job was given; None for one of its own."""
+    found: str | None = await first(connection, _DONOR, (row,))
+    return found
+
+
+def _claims(jobs: Sequence[Job]) -> dict[str, Any]:
+    return {
+        "rows": [job.row for job in jobs],
+        "epochs": [job.epoch for job in jobs],
+        "requests": [job.request for job in jobs],
+        "hashes": [job.input_hash for job in jobs],
+    }
+
+
+async def _index(connection: Connection) -> None:
+    """Make the indexes where there are none; to be called before anything else of the transaction."""
+    if await first(connection, _INDEXED):
+        return
+    await connection.execute(_ALONE)
+    for statement in _INDEXES:
+        await connection.execute(statement)
