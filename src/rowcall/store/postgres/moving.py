@@ -6,9 +6,22 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Concatenate, ParamSpec, Protocol, Self, TypeVar
 
-from rowcall.errors import StoreError
 from rowcall.place import StorePlace
-from rowcall.store.moving import PAGE, TABLES, Contents, Key, Mark, Origin, Page, Row, Sink, Source, Standing, Table
+from rowcall.store.moving import (
+    PAGE,
+    TABLES,
+    Contents,
+    Key,
+    Mark,
+    Origin,
+    Page,
+    Row,
+    Sink,
+    Source,
+    Standing,
+    Table,
+    not_alone,
+)
 from rowcall.store.postgres import schema
 from rowcall.store.postgres.pool import Connection, Database, fetched
 from rowcall.store.postgres.queries import fetch, patiently
@@ -44,6 +57,7 @@ _EMPTY = """
         AND NOT EXISTS (SELECT 1 FROM rowcall.runs)
 """
 
+_ALONE = "LOCK TABLE rowcall.moving IN EXCLUSIVE MODE"
 _MARKED = "SELECT source, state, mark FROM rowcall.moving"
 _BEGIN = "INSERT INTO rowcall.moving VALUES (%s, %s, %s)"
 _GO_ON = "UPDATE rowcall.moving SET mark = %(after)s WHERE mark = %(before)s"
@@ -89,7 +103,7 @@ class PostgresSource(Source):
         """Open an existing store; raises as ``PostgresReader.open``."""
         database = await Database.open(url)
         try:
-            await database.read(schema.require)
+            await database.read(schema.require, database.name)
         except BaseException:
             await database.close()
             raise
@@ -156,7 +170,7 @@ class PostgresSink(Sink):
 
     async def finish(self, stop_reason: str) -> None:
         """Make a store of it."""
-        await self._database.run(_finish, stop_reason)
+        await self._database.run(_finish, stop_reason, self.name)
 
 
 async def _state(connection: Connection) -> str:
@@ -189,7 +203,8 @@ async def _count(connection: Connection, table: Table) -> int:
 
 
 async def _begin(connection: Connection, origin: Origin, name: str) -> Mark:
-    await schema.make(connection)
+    await schema.make(connection, name)
+    await connection.execute(_ALONE)
     standing = await _standing(connection)
     if mark := standing.go_on(origin, name):
         return mark
@@ -210,7 +225,7 @@ async def _put(connection: Connection, page: Page, name: str) -> None:
     if not (await connection.execute(_GO_ON, marks)).rowcount:
         if await fetch(connection, _IS_IN, (page.after.text,)):
             return
-        raise StoreError(f"{name}: somebody else migrates into it", remedy="Let that end.")
+        raise not_alone(name)
     await _copy(connection, page.table, page.rows)
 
 
@@ -221,10 +236,11 @@ async def _copy(connection: Connection, table: Table, rows: list[Row]) -> None:
             await copy.write_row(row)
 
 
-async def _finish(connection: Connection, stop_reason: str) -> None:
+async def _finish(connection: Connection, stop_reason: str, name: str) -> None:
+    if not (await connection.execute(_END)).rowcount:
+        raise not_alone(name)
     await patiently(connection)
     await connection.execute(_STAND_STILL)
     await connection.execute(_END_RUNS, (stop_reason,))
     await connection.execute(_NUMBERS)
     await connection.execute(_ANALYZE)
-    await connection.execute(_END)
