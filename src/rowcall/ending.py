@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 
 from rowcall.config.units import FailureLimit
+from rowcall.events import Settled
 from rowcall.job import Job
 from rowcall.outcome import Action, Failure, FailureClass, Settlement
 from rowcall.pace.gate import Gate
@@ -69,7 +70,7 @@ class Failures:
         self._settled = 0
         self._failed = 0
 
-    def note(self, settlement: Settlement) -> Ending | None:
+    def note(self, settlement: Settlement | Settled) -> Ending | None:
         """Count a record that ended; returns why the run ends, if this one was too much."""
         self._settled += settlement.action in (Action.DONE, Action.FAIL)
         self._failed += settlement.action is Action.FAIL

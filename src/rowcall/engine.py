@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict, dataclass
+from typing import Protocol
 
 from rowcall.backoff import RetryPolicy
 from rowcall.calling import Caller, Wire
@@ -14,7 +17,7 @@ from rowcall.config.live import LiveSettings
 from rowcall.config.units import TokenLimits
 from rowcall.ending import Ending, Patience
 from rowcall.errors import Full, InputError
-from rowcall.events import Event, Followed, GateClosed, InputRead, Listener
+from rowcall.events import Event, Followed, GateClosed, InputRead, Listener, Resting, Settled
 from rowcall.executor import Executor
 from rowcall.judge import Judge
 from rowcall.outcome import Action
@@ -50,7 +53,14 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A run that the store knows of."""
+    """A run that the store knows of.
+
+    Attributes:
+        known: the request has answers from earlier.
+        spent: nano-dollars, before this run.
+        helps: the run is another process's, which counts what this one does too.
+        trusted: that one has reached the target.
+    """
 
     store: Store
     parts: Parts
@@ -62,6 +72,8 @@ class Begun:
     batch: str
     spent: int
     options: Options
+    helps: bool = False
+    trusted: bool = False
 
     @property
     def source(self) -> Source:
@@ -96,10 +108,13 @@ class Engine:
         self._tally = tally
         self._emit = emit
         self._followed = ""
+        self._pauses: set[str] = set()
         self._elsewhere = begun.options.input_over
+        self._granted: int | None = None
+        self.allowed = concurrency
         self._input_error: InputError | None = None
         store, parts = begun.store, begun.parts
-        self.gate = Gate(probe_waits=timing.probe_waits, alone_for=timing.alone_for)
+        self.gate = Gate(probe_waits=timing.probe_waits, alone_for=timing.alone_for, trusted=begun.trusted)
         self.adaptive = Adaptive(concurrency, learns=config.pace.adaptive)
         self.rate, self.outlook = Narrowed(self.adaptive), Outlook()
         self.settler = Settler(
@@ -124,13 +139,13 @@ class Engine:
         self.budget = Budget(None if most is None else nano(most), begun.spent, self.caller.guess)
         self.worker = self._worker(begun, concurrency)
         self.vitals = Vitals(tally, self.worker, self.gate, self.rate, self.outlook)
-        helm = Helm(self.rate, self.worker.rest, self._follow, lambda: self.totals() | {"live": self.vitals.read()})
+        helm = Helm(self.rate, self.worker.rest, self._follow, None if begun.helps else self._told)
         self.steering = Steering(store, begun.run, config.name, parts.target, helm)
         to = Destination(config.name, begun.run.pass_, begun.request, begun.batch)
         self.producer = Producer(
             store, begun.source, parts.keying, to, notice=self.worker.notice, left_behind=begun.options.left_behind
         )
-        self._resize(concurrency)
+        self._resize()
 
     @property
     def input_over(self) -> bool:
@@ -142,6 +157,44 @@ class Engine:
         if isinstance(event, GateClosed):
             self.adaptive.outage()
         self.budget(event)
+
+    def hear_of(self, event: Event) -> None:
+        """What the events of a helper mean to all processes of the run."""
+        self.budget(event)
+        if isinstance(event, Settled):
+            self.worker.count(event)
+        if isinstance(event, Resting):
+            self.steering.rest(event.seconds, event.cause)
+
+    @property
+    def granted(self) -> int:
+        """Requests that this process may have in flight."""
+        return self.allowed if self._granted is None else min(self._granted, self.allowed)
+
+    @property
+    def busy(self) -> int:
+        """Requests that it has in flight, or is about to send."""
+        return self.worker.in_flight if self.caller.together == 1 else self.adaptive.in_flight
+
+    @property
+    def grace(self) -> float:
+        """Seconds that calls in flight are waited for at a stop."""
+        return self._config.stop.grace
+
+    def grant(self, calls: int, among: int) -> None:
+        """Let this process have at most so many of the ``allowed`` calls in flight, which ``among`` processes share."""
+        self.adaptive.among = self.budget.among = among
+        if calls != self._granted:
+            self._granted = calls
+            self._resize()
+
+    def pause(self, by: str, *, pause: bool) -> None:
+        """Let no call leave, or no longer hold calls back, for this reason; there may be several."""
+        (self._pauses.add if pause else self._pauses.discard)(by)
+        if bool(self._pauses) != self.outlook.paused:
+            self.outlook.paused = bool(self._pauses)
+            self.reserving.withdraw()
+            self.worker.hold()
 
     async def work(self) -> Ending:
         """Read the input, if it is read here, and work it off, at once; returns when both are over.
@@ -180,6 +233,9 @@ class Engine:
             "latency_s": {f"p{p}": tally.latencies.percentile(p / 100) for p in (50, 95, 99)},
             "retried": tally.settled[Action.RETRY],
         }
+
+    def _told(self) -> dict[str, object]:
+        return self.totals() | {"live": self.vitals.read()}
 
     async def _produce(self) -> None:
         if self._elsewhere:
@@ -229,10 +285,7 @@ class Engine:
     def _follow(self, settings: LiveSettings) -> None:
         """Let the config hold, and over it what a person set."""
         self._limit(settings)
-        if settings.pause != self.outlook.paused:
-            self.outlook.paused = settings.pause
-            self.reserving.withdraw()
-            self.worker.hold()
+        self.pause("set", pause=settings.pause)
         if str(settings) != self._followed:
             self._followed = str(settings)
             self._emit(Followed(self._followed))
@@ -242,17 +295,21 @@ class Engine:
         requests = pace.requests if settings.requests is None else settings.requests
         tokens = pace.tokens if settings.tokens is None else settings.tokens
         most = most if settings.max_cost is None else settings.max_cost
-        self._resize(raise_descriptor_limit(settings.concurrency or pace.concurrency))
+        self.allowed = raise_descriptor_limit(settings.concurrency or pace.concurrency)
+        self._resize()
         self.reserving.limit(buckets_of(requests or (), tokens or TokenLimits()))
         self.budget.limit = None if most is None or math.isinf(most) else nano(most)
 
-    def _resize(self, concurrency: int) -> None:
+    def _resize(self) -> None:
+        concurrency = self.granted
         together = self.caller.together
-        calls = concurrency if together == 1 else (concurrency + 1) * together  # one group gathers
+        calls = concurrency if together == 1 or not concurrency else (concurrency + 1) * together  # one group gathers
         self.caller.resize(concurrency)
         self.adaptive.resize(concurrency)
         self.worker.resize(calls)
         self.settler.resize(min(calls, 2 * max(concurrency, together)))
+        if not calls:
+            self.worker.hold()
 
     def _assignment(self, begun: Begun, concurrency: int) -> Assignment:
         stop = self._config.stop
@@ -263,10 +320,25 @@ class Engine:
             concurrency,
             limit=begun.options.limit,
             grace=stop.grace,
-            patience=Patience(stop.first_success, stop.offline_for, stop.max_failures),
+            patience=Patience(stop.first_success, stop.offline_for, None if begun.helps else stop.max_failures),
             beat=min(self._config.store.lease / 12, 5.0),
             max_wait=self._config.retry.max_wait,
         )
+
+
+class Helpers(Protocol):
+    """Other processes that work on a run."""
+
+    def hear(self, event: Event) -> None:
+        """An event of this process."""
+
+    def during(
+        self, engine: Engine, begun: Begun, hear_of: Callable[[Event], None]
+    ) -> AbstractAsyncContextManager[None]:
+        """They work while the engine does, and have ended afterwards; ``hear_of`` takes their events."""
+
+    def drop(self) -> None:
+        """Let them drop their calls in flight."""
 
 
 def _seen_by_worker(rate: Rate, outlook: Outlook, caller: Caller) -> Rate:

@@ -145,6 +145,15 @@ class LoopBlocked:
 
 
 @dataclass(frozen=True, slots=True)
+class HelperDied:
+    """A process that helped the run is gone: how it ended, and whether another one takes its place."""
+
+    pid: int
+    how: str
+    replaced: bool
+
+
+@dataclass(frozen=True, slots=True)
 class StoreWaits:
     """The store is held by somebody else; the run goes on as soon as it is free."""
 
@@ -175,6 +184,7 @@ Event = (
     | Stopping
     | LateOutcome
     | LoopBlocked
+    | HelperDied
     | StoreWaits
     | Followed
 )

@@ -88,7 +88,8 @@ async def hand_out(
     masked = config.masked(marks)
     provider = provider_of(masked)
     async with AsyncExitStack() as stack:
-        store, parts = await Pipeline(masked).bring_in(stack, options or Options())
+        brought = await Pipeline(masked).bring_in(stack, options or Options())
+        store, parts = brought.store, brought.parts
         files = stack.enter_context(_Files(path, shape))
         once = stack.enter_context(Places())
         async for group in Join(store, config.name, parts.source, parts.keying, {}).groups():

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
 from typing import Protocol
 
+from rowcall.agreement import Agreement, agree
 from rowcall.client import raise_descriptor_limit
 from rowcall.config import Config
 from rowcall.ending import Ending
-from rowcall.engine import Begun, Engine, Timing
-from rowcall.errors import Busy, Full, RequestChanged, RowcallError, SchemaMismatch, Unavailable
-from rowcall.events import Event, Exporting, Joined, Listener, StoreWaits
+from rowcall.engine import Begun, Engine, Helpers, Timing
+from rowcall.errors import Busy, Full, RowcallError
+from rowcall.events import Event, Exporting, Joined, Listener, Resting, Stopping, StoreWaits
 from rowcall.exports import FormatName
 from rowcall.job import Status
 from rowcall.network import make_client
@@ -32,8 +33,9 @@ from rowcall.parts import (
 from rowcall.producer import Destination, Producer
 from rowcall.running import Options, Report
 from rowcall.store.base import Reader, Store
-from rowcall.store.facts import Enqueued, RequestStanding, Selection
+from rowcall.store.facts import Enqueued, Role, Run, Selection
 from rowcall.tally import Tally
+from rowcall.upstream import Upstream
 from rowcall.vitals import HeldUp
 from rowcall.writing import write_output
 
@@ -49,11 +51,13 @@ class Assembling(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Agreement:
-    """What was agreed about answers made with another request, before a row is read."""
+class BroughtIn:
+    """An input that stands in the store, uncalled."""
 
-    keep: bool = False
-    known: bool = False  # the request has answers already
+    store: Store
+    parts: Parts
+    run: Run
+    enqueued: Enqueued
 
 
 class Pipeline:
@@ -64,6 +68,7 @@ class Pipeline:
         emit: told what happens, for the display.
         timing: the engine's own waits.
         assembling: makes the parts; left out: as the config says.
+        helpers: other processes that work on the run too.
     """
 
     def __init__(
@@ -73,14 +78,17 @@ class Pipeline:
         emit: Listener | None = None,
         timing: Timing = Timing(),
         assembling: Assembling = assemble,
+        helpers: Helpers | None = None,
     ) -> None:
         self.config = config
         self.tally = Tally()
         self._listener = emit
         self._timing = timing
         self._assembling = assembling
+        self._helpers = helpers
         self._concurrency = raise_descriptor_limit(config.pace.concurrency)
         self._engine: Engine | None = None
+        self._upstream: Upstream | None = None
         self._worked_off = False
         self._stopped: Ending | None = None
 
@@ -98,25 +106,35 @@ class Pipeline:
 
     @property
     def progress(self) -> tuple[int, int, int]:
-        """Records of the input so far, those done, those failed; done and failed never exceed the total."""
+        """Records of the input so far, those done, those failed; done and failed never exceed the total.
+
+        Where no input is read, of the kind, whoever works on it.
+        """
+        if self._upstream:
+            return self._upstream.extent
         enqueued, tally = self.enqueued, self.tally
         done, failed = enqueued.done + enqueued.restored + tally.done, enqueued.failed + tally.failed
         return max(enqueued.total, done + failed), done, failed
 
     @property
+    def ended(self) -> int:
+        """Records that were done or failed in this run; where no input is read, by whoever works on the kind."""
+        return self._upstream.ended if self._upstream else self.tally.done + self.tally.failed
+
+    @property
     def concurrency(self) -> int:
         """Most calls in flight: as configured or set, or what the limit of open files allows."""
-        return self._engine.worker.concurrency if self._engine else self._concurrency
+        return self._engine.allowed if self._engine else self._concurrency
 
     @property
     def slots(self) -> int:
         """Calls that may be in flight now: at most ``concurrency``, fewer where the API takes no more."""
-        return self._engine.worker.slots if self._engine else self._concurrency
+        return self._engine.worker.slots + self._engine.vitals.others.slots if self._engine else self._concurrency
 
     @property
     def in_flight(self) -> int:
         """Calls under way."""
-        return self._engine.worker.in_flight if self._engine else 0
+        return self._engine.worker.in_flight + self._engine.vitals.others.in_flight if self._engine else 0
 
     @property
     def outage(self) -> Closed | None:
@@ -182,13 +200,15 @@ class Pipeline:
         """Drop the calls in flight; their records go back uncharged."""
         if self._engine:
             self._engine.worker.drop()
+        if self._helpers:
+            self._helpers.drop()
 
     # A run, from its start to its report
 
     async def run(self, options: Options = Options()) -> Report:
         """Start, or go on: bring the input in, call what is not done, export.
 
-        With ``options.input_over`` no input is brought in and nothing is exported: it helps the runs that are live.
+        With ``options.input_over``, and in the role of work, no input is brought in and nothing is exported.
 
         Raises:
             ConfigError: a template does not fit the input, a secret is not set.
@@ -197,18 +217,19 @@ class Pipeline:
             StoreError: the store cannot be used.
         """
         started = monotonic()
-        output = None if options.input_over else options.output or self.config.output_path
+        output = (options.output or self.config.output_path) if options.reads else None
         if output:
             check_output(self.config, output)
         async with AsyncExitStack() as stack:
             parts = await self._prepare(stack, options)
             if output:
                 check_output_columns(self.config, parts.source.columns())
-            agreement = await self._agree(parts, options)
+            agreement = await agree(self.config, parts.request_hash, options)
             begun = await self._begin(stack, parts, agreement, options)
             engine = self._engine = self._wired(begun)
             try:
-                ending = await engine.work()
+                async with self._helped(engine, begun):
+                    ending = await engine.work()
             except RowcallError as error:
                 await self._end(begun, "error", {"message": error.message})
                 raise
@@ -216,21 +237,23 @@ class Pipeline:
             self._worked_off = True
             return await self._report(begun, ending, output, monotonic() - started)
 
-    async def bring_in(self, stack: AsyncExitStack, options: Options = Options()) -> tuple[Store, Parts]:
+    async def bring_in(self, stack: AsyncExitStack, options: Options = Options()) -> BroughtIn:
         """Bring the input in and call nothing; the store stays open until ``stack`` ends.
 
         Raises:
             ConfigError, InputError, RequestChanged, StoreError: as ``run``.
         """
+        options = replace(options, role=Role.ENQUEUE)
         parts = await self._prepare(stack, options)
-        agreement = await self._agree(parts, options)
+        agreement = await agree(self.config, parts.request_hash, options)
         begun = await self._begin(stack, parts, agreement, options)
         to = Destination(self.config.name, begun.run.pass_, begun.request, begun.batch)
+        producer = Producer(begun.store, begun.source, parts.keying, to, notice=lambda: None)
         try:
-            await Producer(begun.store, parts.source, parts.keying, to, notice=lambda: None).run()
+            await producer.run()
         finally:
-            await begun.store.end_run(begun.run, "brought in", {})
-        return begun.store, parts
+            await begun.store.end_run(begun.run, "enqueued", {})
+        return BroughtIn(begun.store, parts, begun.run, producer.enqueued)
 
     async def export(self, path: Path, *, format_: FormatName | None = None, only: Status | None = None) -> int:
         """Write the input with its answers; returns how many rows.
@@ -248,35 +271,12 @@ class Pipeline:
 
     async def _prepare(self, stack: AsyncExitStack, options: Options) -> Parts:
         base_url = None
-        assembling = assemble_to_work if options.input_over else self._assembling
+        assembling = self._assembling if options.reads else assemble_to_work
         if self.config.api.preset == "mock":
             base_url = (await stack.enter_async_context(make_mock(self.config))).url
         return await asyncio.to_thread(lambda: assembling(self.config.resolve(), base_url=base_url))
 
-    async def _agree(self, parts: Parts, options: Options) -> _Agreement:
-        """Ask before a changed request makes done records be called again."""
-        standing, alive = await self._standing(parts)
-        if alive and not standing.latest:
-            raise _another_request(self.config.name)
-        known = standing.done > 0
-        if standing.latest or not standing.done_under_others:
-            return _Agreement(known=known)
-        choice = options.if_changed or (options.ask(standing) if options.ask else "stop")
-        if choice == "stop":
-            raise _changed(self.config.name, standing)
-        return _Agreement(keep=choice == "keep", known=known)
-
-    async def _standing(self, parts: Parts) -> tuple[RequestStanding, bool]:
-        """How the request stands to the store, and whether another run of the kind is at work."""
-        try:
-            reader = await open_reader(self.config)
-        except (Unavailable, SchemaMismatch):  # not made yet, or half made; else opening it to write says the same
-            return RequestStanding(None, latest=True, done=0, done_under_others=0), False
-        async with reader:
-            standing = await reader.request_standing(self.config.name, parts.request_hash)
-            return standing, bool(await reader.live_runs(self.config.name))
-
-    async def _begin(self, stack: AsyncExitStack, parts: Parts, agreement: _Agreement, options: Options) -> Begun:
+    async def _begin(self, stack: AsyncExitStack, parts: Parts, agreement: Agreement, options: Options) -> Begun:
         """Open the store and make this run known in it; what begins here ends with ``stack``."""
         name = self.config.name
         store = await stack.enter_async_context(await open_store(self.config, self._wait))
@@ -287,9 +287,11 @@ class Pipeline:
         request = await (store.adopt if agreement.keep else store.request)(name, parts.request_hash)
         if options.retry_failed:
             await store.retry(name, Selection(statuses=(Status.FAILED,)))
-        run = await store.begin_run(session, name, self.config.settings())
+        run = await store.begin_run(session, name, self.config.settings(), role=options.role)
         if run.joined:
             self._emit(Joined(run.pass_))
+        if options.role is Role.WORK:
+            options = await self._look_upstream(stack, options)
         batch = options.batch or f"pass-{run.pass_}"
         spent = await store.spent(name)
         if options.now:
@@ -306,6 +308,13 @@ class Pipeline:
             spent,
             options,
         )
+
+    async def _look_upstream(self, stack: AsyncExitStack, options: Options) -> Options:
+        """Know from now on whether others bring more in."""
+        reader = await stack.enter_async_context(await open_reader(self.config))
+        self._upstream = Upstream(reader, self.config.name, wait=options.wait)
+        await stack.enter_async_context(self._upstream.watched())
+        return replace(options, input_over=self._upstream.over)
 
     async def _end(self, begun: Begun, reason: str, totals: dict[str, object]) -> None:
         """Write how a run ended; where the store takes nothing more, whoever looks sees that its process is gone."""
@@ -343,7 +352,7 @@ class Pipeline:
 
     async def _strays(self, begun: Begun) -> int:
         """Records that are no longer in the input; none where this run has not read all of it."""
-        if self.reading or begun.options.input_over or begun.options.sample:
+        if self.reading or not begun.options.reads or begun.options.sample:
             return 0
         return await begun.store.strays(self.config.name, begun.run.pass_)
 
@@ -356,24 +365,26 @@ class Pipeline:
     def _wait(self, message: str) -> None:
         self._emit(StoreWaits(message))
 
+    def _helped(self, engine: Engine, begun: Begun) -> AbstractAsyncContextManager[None]:
+        return self._helpers.during(engine, begun, self._hear_of) if self._helpers else nullcontext()
+
     def _emit(self, event: Event) -> None:
+        if isinstance(event, Stopping):
+            event = replace(event, in_flight=self.in_flight)
         self.tally(event)
         if self._engine:
             self._engine.hear(event)
+        if self._helpers:
+            self._helpers.hear(event)
         if self._listener:
             self._listener(event)
 
-
-def _another_request(name: str) -> RowcallError:
-    return RowcallError(
-        f"{name}: another run is at work with another request",
-        remedy="Let it end, or stop it with Ctrl+C in its terminal; then this one can go on.",
-    )
-
-
-def _changed(name: str, standing: RequestStanding) -> RequestChanged:
-    return RequestChanged(
-        f"{name}: the request has changed since {standing.done_under_others:,} records were done",
-        done=standing.done_under_others,
-        remedy="--if-changed keep   their answers stand\n  --if-changed redo   they are called again",
-    )
+    def _hear_of(self, event: Event) -> None:
+        """Take in what a helper says; a rest that it was asked for becomes this process's own."""
+        assert self._engine is not None
+        self._engine.hear_of(event)
+        if isinstance(event, Resting):
+            return
+        self.tally(event)
+        if self._listener:
+            self._listener(event)

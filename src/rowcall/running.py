@@ -9,7 +9,7 @@ from typing import Literal
 
 from rowcall.ending import Ending
 from rowcall.job import Status
-from rowcall.store.facts import Counts, Enqueued, ErrorGroup, RequestStanding
+from rowcall.store.facts import Counts, Enqueued, ErrorGroup, RequestStanding, Role
 from rowcall.tally import Tally
 
 IfChanged = Literal["keep", "redo", "stop"]
@@ -32,7 +32,10 @@ class Options:
         sample: only so many records of the input, the same ones each time; None: all.
         now: a rest that an earlier run was asked for is not kept.
         input_over: this process only works: another one reads the input and exports, and this says whether no more
-            records will come from there; asked at least once a second while nothing is left. None: it is read here.
+            records will come from there; asked at least once a second while nothing is left. None: it is read here,
+            or the role is to work, which finds out by itself.
+        role: what it is for, as the store has it.
+        wait: in the role of work, it does not end when nothing is left: more may come.
     """
 
     limit: int | None = None
@@ -45,6 +48,13 @@ class Options:
     sample: int | None = None
     now: bool = False
     input_over: Callable[[], bool] | None = None
+    role: Role = Role.RUN
+    wait: bool = False
+
+    @property
+    def reads(self) -> bool:
+        """The input is read, and the output written, by this process."""
+        return self.role is not Role.WORK and self.input_over is None
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -19,6 +19,8 @@ EVERY = 1.0
 """Seconds between two looks at the store: one read and one small write."""
 SAME = 0.05
 """Seconds by which two accounts of one rest may differ."""
+ASKED_ELSEWHERE = "another run was asked to wait"
+"""The cause of a rest that the store tells of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +31,13 @@ class Helm:
         rate: the run's own rate, whose rests are shared.
         rest: lets the run leave its target alone for so many seconds.
         follow: lets settings hold from now on.
-        totals: what the run has done so far, and how it goes.
+        totals: what the run has done so far, and how it goes; None: another process of the run tells that.
     """
 
     rate: Rate
     rest: Callable[[float, str], None]
     follow: Callable[[LiveSettings], None]
-    totals: Callable[[], dict[str, Any]]
+    totals: Callable[[], dict[str, Any]] | None
 
 
 class Steering:
@@ -75,18 +77,19 @@ class Steering:
             with suppress(ValueError):  # written by hand: `rowcall set` lets nothing in that means nothing
                 self._helm.follow(parse_live(orders.settings))
 
-    def rest(self, seconds: float) -> None:
-        """The store says that the target is to be left alone for so long: another process was asked to."""
+    def rest(self, seconds: float, cause: str = ASKED_ELSEWHERE) -> None:
+        """The target is to be left alone for so long, as another process was asked to, or as the store says."""
         now = monotonic()
         if now + seconds > max(self._helm.rate.resting_until, now) + SAME:
             self._known_until = now + seconds
-            self._helm.rest(seconds, "another run was asked to wait")
+            self._helm.rest(seconds, cause)
 
     async def _keep_up(self) -> None:
         while True:
             with suppress(Busy, Full):  # the beat says so
                 await self.look()
-                await self._store.note(self._run, self._helm.totals())
+                if self._helm.totals:
+                    await self._store.note(self._run, self._helm.totals())
             await asyncio.sleep(EVERY)
 
     async def _share(self) -> None:

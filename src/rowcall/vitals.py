@@ -37,6 +37,18 @@ class HeldUp:
     until: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Others:
+    """The helpers of a run taken together: calls in flight, slots in force, and the most that they were given."""
+
+    in_flight: int = 0
+    slots: int = 0
+    concurrency: int = 0
+
+
+ALONE = Others()
+
+
 class Vitals:
     """Reads a run's parts.
 
@@ -46,6 +58,9 @@ class Vitals:
         gate: whether it is offline.
         rate: whether it rests.
         outlook: whether it is paused or waits for a limit.
+
+    Attributes:
+        others: the helpers of the run, as they are now.
     """
 
     def __init__(self, tally: Tally, worker: Worker, gate: Gate, rate: Rate, outlook: Outlook) -> None:
@@ -54,6 +69,7 @@ class Vitals:
         self._gate = gate
         self._rate = rate
         self._outlook = outlook
+        self.others = ALONE
         self._samples: deque[tuple[float, int]] = deque([(monotonic(), 0)])
 
     def read(self) -> dict[str, Any]:
@@ -62,8 +78,8 @@ class Vitals:
         return {
             "at": _moment(0.0),
             "rate_per_s": round(self._speed(), 3),
-            "in_flight": self._worker.in_flight,
-            "concurrency": self._worker.concurrency,
+            "in_flight": self._worker.in_flight + self.others.in_flight,
+            "concurrency": self._worker.concurrency + self.others.concurrency,
             "held_up": asdict(held_up) if held_up else None,
         }
 

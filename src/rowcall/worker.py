@@ -31,6 +31,8 @@ AT_LEAST = 0.01
 """Seconds before a store that had nothing due is asked again."""
 LOOK_AGAIN = 1.0
 """Seconds after which an empty store is looked at again: another process may have put something in."""
+EVIDENCE_FOR = 5.0
+"""Seconds without anything to call, after which what is held waits for no more evidence, though more may come."""
 SURE_FOR = 12
 """Beats for which a claim is surely this process's own; after a longer stop others may have taken it over."""
 
@@ -118,7 +120,7 @@ class Worker:
         self._lone: asyncio.Task[None] | None = None
         self._sent_before_lone = 0
         self._dry_until = 0.0
-        self._sure_at = monotonic()
+        self._sure_at = self._busy_at = monotonic()
         self._wake = asyncio.Event()
         self._ending: Ending | None = None
         self.rest_cause = ""
@@ -140,6 +142,11 @@ class Worker:
         """Slots that there are."""
         return self._task.concurrency
 
+    @property
+    def ending(self) -> Ending | None:
+        """Why it takes no more jobs; None while it does."""
+        return self._ending
+
     def notice(self) -> None:
         """There may be more to claim."""
         self._dry_until = 0.0
@@ -155,6 +162,11 @@ class Worker:
     def stop_full(self, full: Full) -> None:
         """The disk is full: begin nothing more; what is in hand waits for space."""
         self.stop(Ending("disk_full", str(full)))
+
+    def count(self, settled: Settled) -> None:
+        """A record of the run was settled, here or by a helper: too many that fail stop it."""
+        if ending := self._failures.note(settled):
+            self.stop(ending)
 
     def rest(self, seconds: float, cause: str) -> None:
         """Leave the target alone for so long; where that is longer than the run may wait, it stops."""
@@ -276,7 +288,7 @@ class Worker:
         left = await self._left(self._quota.only)
         if left.nothing:
             self._quota.open.clear()  # they ended elsewhere: cancelled, or by another process
-        if left.running and not self._calls and await self._reaped():
+        if left.running and not self._calls and await self.reaped():
             return
         due_in = left.due_in
         self._dry_until = monotonic() + min(LOOK_AGAIN, LOOK_AGAIN if due_in is None else max(due_in, AT_LEAST))
@@ -377,9 +389,9 @@ class Worker:
 
     def _account(self, settlement: Settlement, now: float) -> None:
         self._quota.settle(settlement, now)
-        if ending := self._failures.note(settlement):
-            self.stop(ending)
-        self._emit(Settled(settlement.job.key, settlement.action, settlement.outcome))
+        settled = Settled(settlement.job.key, settlement.action, settlement.outcome)
+        self.count(settled)
+        self._emit(settled)
         if settlement.action in (Action.RETRY, Action.RELEASE):
             self._dry_until = min(self._dry_until, now + (settlement.wait or 0.0))
 
@@ -398,7 +410,11 @@ class Worker:
     async def _over(self) -> bool:
         """Whether the pass has nothing left, here or anywhere; held failures get their verdict first."""
         now = monotonic()
-        if self._calls or self._ready or not self._input_over():
+        if self._calls or self._ready:
+            self._busy_at = now
+            return False
+        over = self._input_over()
+        if not over and now < self._busy_at + EVIDENCE_FOR:
             return False
         if not self._quota.reached and now >= self._dry_until:
             return False
@@ -407,6 +423,8 @@ class Worker:
             self._settler.put(ruling.settlements)
             self._obey(ruling)
             self._wake.set()
+            return False
+        if not over:
             return False
         await self._settler.flush()
         return self._quota.reached or (await self._left()).nothing
@@ -466,14 +484,14 @@ class Worker:
                 self._drop_cancelled(set(cancelled))
                 if self._budget and self._budget.limit is not None:
                     self._budget.learn(await self._store.spent(self._task.kind))
-                await self._reaped()
+                await self.reaped()
             except Busy:
                 pass
             except Full as full:
                 self.stop_full(full)
             await asyncio.sleep(self._task.beat)
 
-    async def _reaped(self) -> bool:
+    async def reaped(self) -> bool:
         """Take back what dead processes held; whether there was something."""
         try:
             count = await self._store.reap()

@@ -105,6 +105,7 @@ size = 100
 characters = 5000
 [pace]
 concurrency = 1
+processes = 2
 adaptive = false
 requests = ["30/10s", "9000/day"]
 tokens = { input = "1000/s" }
@@ -215,6 +216,7 @@ def test_every_key_arrives(write):
         },
         "pace": {
             "concurrency": 1,
+            "processes": 2,
             "adaptive": False,
             "requests": ["30/10s", "9000/day"],
             "tokens": {"input": "1000/s"},

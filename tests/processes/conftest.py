@@ -19,5 +19,5 @@ class Shared(QuickProject):
 
 @pytest.fixture
 async def project(tmp_path):
-    async with MockAPI(latency=0.05) as api:
+    async with MockAPI(latency=0.1) as api:
         yield Shared(tmp_path, api)

@@ -335,7 +335,7 @@ async def test_an_outage_or_a_pause_is_no_slowness(monkeypatch):
     monkeypatch.setattr("rowcall.progress.display.monotonic", lambda: next(clock))
     pipeline = stand_in()
     for done, held_up in ((0, None), (50, None), (50, HeldUp("offline")), (55, None)):
-        pipeline.tally.settled[Action.DONE], pipeline.held_up = done, held_up
+        pipeline.ended, pipeline.held_up = done, held_up
         progress._look(pipeline)
     assert progress._speed.per_second == 5.0
 

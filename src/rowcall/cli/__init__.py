@@ -21,6 +21,8 @@ VERBS = {
     "check": ("rowcall.cli.check:check", "All that can be found wrong beforehand; nothing is sent."),
     "preview": ("rowcall.cli.preview:preview", "The first requests, and what all of them would take."),
     "run": ("rowcall.cli.run:run", "Start, or go on: call the API for every record that is not done."),
+    "enqueue": ("rowcall.cli.enqueue:enqueue", "Bring records in, and call nothing."),
+    "work": ("rowcall.cli.work:work", "Call the API for what others bring in, on any number of machines."),
     "batch": ("rowcall.cli.batch:batch", "An OpenAI batch file against any endpoint; no config needed."),
     "status": ("rowcall.cli.look:status", "How a batch job stands, from any terminal."),
     "errors": ("rowcall.cli.look:errors", "Failures by reason, with what to do about them."),
@@ -41,6 +43,8 @@ VERBS = {
     "mock": ("rowcall.cli.mock:mock", "A fake API on a port."),
 }
 """Where each verb stands, and its line in the help; read without importing it."""
+HIDDEN = {"help-out": "rowcall.cli.helper:helper"}
+"""Verbs that only rowcall itself uses."""
 
 
 OBJECTS = 10_000
@@ -52,9 +56,10 @@ class _Verbs(click.Group):
         return list(VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in VERBS:
+        place = VERBS[cmd_name][0] if cmd_name in VERBS else HIDDEN.get(cmd_name)
+        if place is None:
             return None
-        module, name = VERBS[cmd_name][0].split(":")
+        module, name = place.split(":")
         command: click.Command = getattr(import_module(module), name)
         command.context_settings.setdefault("auto_envvar_prefix", "ROWCALL")
         return command

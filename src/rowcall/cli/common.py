@@ -55,7 +55,12 @@ def store_options(verb: F) -> F:
 
 json_option = click.option("--json", "as_json", envvar="ROWCALL_JSON", is_flag=True, help="JSON on stdout.")
 
-SETTING_FLAGS = {"pace.concurrency": "concurrency", "pace.requests": "rate", "stop.max_cost": "max_cost"}
+SETTING_FLAGS = {
+    "pace.concurrency": "concurrency",
+    "pace.requests": "rate",
+    "pace.processes": "processes",
+    "stop.max_cost": "max_cost",
+}
 """Settings that a flag goes before, by the flag's name."""
 
 

@@ -12,7 +12,7 @@ from rowcall.place import StorePlace
 USUAL = Path("config.toml")
 """The config that needs no name."""
 
-_TAKES_CONFIG = re.compile(r"rowcall (?:run|check)\b")
+_TAKES_CONFIG = re.compile(r"rowcall (?:run|check|enqueue|work)\b")
 _TAKES_OPTION = re.compile(r"rowcall (?:errors\b|(?:retry|show) [^\s;,]+)")
 
 

@@ -23,13 +23,14 @@ from rowcall.job import Status
 from rowcall.pipeline import Pipeline
 from rowcall.progress import Progress
 from rowcall.running import Ask, IfChanged, Options, Report
-from rowcall.store.facts import RequestStanding
+from rowcall.store.facts import RequestStanding, Role
 
 
 @click.command(epilog="Example: rowcall run -n 5 tries the first five records; rowcall run does the rest.")
 @config_argument
 @setting_options
 @config_options
+@click.option("--processes", type=click.IntRange(1), metavar="N", help="N processes work, sharing limits; one with -n.")
 @click.option("-n", "--limit", type=click.IntRange(1), metavar="N", help="At most N records this time.")
 @click.option("--sample", type=click.IntRange(1), metavar="N", help="Only N records of the input, the same each time.")
 @click.option("--all", is_flag=True, help="Also pending records that are no longer in the input.")
@@ -79,10 +80,11 @@ def carry_out(config: Config, flags: dict[str, Any], following: Following) -> in
     """Run a config to its end; ``flags`` are those of ``run``, ``following`` the commands that come after it.
 
     Raises:
-        RowcallError: two of export, summary and events would go to stdout.
+        RowcallError: two of export, summary and events would go to stdout; a limit for several processes.
         ConfigError: the config asks for uvloop, which is not installed.
     """
     _require_one_on_stdout(config, flags)
+    _require_no_limit(flags)
     try:
         with ExitStack() as stack:
             lines = stack.enter_context(EventLines(flags["events"])) if flags["events"] else None
@@ -91,6 +93,17 @@ def carry_out(config: Config, flags: dict[str, Any], following: Following) -> in
     except KeyboardInterrupt:  # while the export was written
         click.echo(_LEFT, err=True)
         return Exit.INTERRUPTED
+
+
+def _require_no_limit(flags: dict[str, Any]) -> None:
+    if flags["limit"] and (flags["processes"] or 1) > 1:
+        remedy = "one process works on N records; --sample N takes so many of the input, for all processes"
+        raise RowcallError("--processes and -n do not go together", remedy=remedy)
+
+
+def _processes(config: Config, flags: dict[str, Any]) -> int:
+    """How many work; a limited run is one process's, which counts what it begins."""
+    return 1 if flags["limit"] else config.pace.processes
 
 
 def _require_one_on_stdout(config: Config, flags: dict[str, Any]) -> None:
@@ -107,9 +120,10 @@ def _require_one_on_stdout(config: Config, flags: dict[str, Any]) -> None:
 
 async def _run(config: Config, flags: dict[str, Any], following: Following, lines: EventLines | None) -> int:
     progress = Progress(sys.stderr, quiet=flags["quiet"], live=not flags["no_progress"])
-    pipeline = Pipeline(config, emit=_listener(progress, lines))
+    pipeline = _pipeline(config, flags, _listener(progress, lines))
     heard = _obey_signals(pipeline, progress)
-    progress.say(start_text(config, pipeline.concurrency))
+    role = flags.get("role", Role.RUN)
+    progress.say(start_text(config, pipeline.concurrency, _processes(config, flags), role))
     progress.start(pipeline, limit=flags["limit"])
     if lines:
         lines.began(config, pipeline.concurrency)
@@ -130,6 +144,15 @@ async def _run(config: Config, flags: dict[str, Any], following: Following, line
     if flags["json"]:
         await _print_summary(config)
     return exit_code(report)
+
+
+def _pipeline(config: Config, flags: dict[str, Any], emit: Listener) -> Pipeline:
+    if _processes(config, flags) == 1:
+        return Pipeline(config, emit=emit)
+    from rowcall.processes.crew import Crew
+
+    crew = Crew(config.pace.processes - 1)
+    return Pipeline(config, emit=emit, assembling=crew.assemble, helpers=crew)
 
 
 def _listener(progress: Progress, lines: EventLines | None) -> Listener:
@@ -162,6 +185,8 @@ def _options(flags: dict[str, Any], progress: Progress) -> Options:
         left_behind=flags["all"],
         sample=flags["sample"],
         now=flags["now"],
+        role=flags.get("role", Role.RUN),
+        wait=flags.get("wait", False),
     )
 
 

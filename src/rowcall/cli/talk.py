@@ -14,20 +14,24 @@ from rowcall.job import Status
 from rowcall.price import NANO, usd
 from rowcall.progress import clean, counted, latency_text, short_time
 from rowcall.running import Report
+from rowcall.store.facts import Role
 from rowcall.tally import Tally
 
 
-def start_text(config: Config, concurrency: int) -> str:
-    """What is read, and the limits in force."""
+def start_text(config: Config, concurrency: int, processes: int = 1, role: Role = Role.RUN) -> str:
+    """What is read or worked on, and the limits in force."""
     limits = [f"{concurrency} at a time"]
     if concurrency < config.pace.concurrency:
         limits[0] += f" instead of {config.pace.concurrency}: ulimit -n allows no more open files"
+    if processes > 1:
+        limits.append(f"{processes} processes")
     if (config.group.size or 1) > 1:
         limits.append(f"groups of {config.group.size}")
     limits += map(str, config.pace.requests or ())
     if config.pace.tokens:
         limits.append(str(config.pace.tokens))
-    return f"{config.name}: reading {config.input.path} ({', '.join(limits)})"
+    doing = f"working in {config.store_place}" if role is Role.WORK else f"reading {config.input.path}"
+    return f"{config.name}: {doing} ({', '.join(limits)})"
 
 
 def input_text(read: InputRead) -> str:
@@ -63,10 +67,10 @@ class Following:
     located: Located
 
     @classmethod
-    def of(cls, config: Path) -> Following:
-        """Those for a config, with its path as it was written, and as a shell reads it."""
+    def of(cls, config: Path, verb: str = "rowcall run") -> Following:
+        """Those for a config, with its path as it was written, and as a shell reads it; ``verb`` goes on."""
         located = Located(config)
-        return cls(located("rowcall run"), located("rowcall errors"), located)
+        return cls(located(verb), located("rowcall errors"), located)
 
 
 def finish_text(report: Report, config: Config, commands: Following) -> str:

@@ -261,6 +261,7 @@ class PaceTable(Table):
     """``[pace]``: how fast."""
 
     concurrency: Natural = 32
+    processes: Natural = 1
     adaptive: bool = True
     requests: RateLimits | None = None
     tokens: TokenRateLimits | None = None

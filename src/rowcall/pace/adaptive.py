@@ -22,6 +22,9 @@ class Adaptive:
     Args:
         most: calls in flight that the user allows.
         learns: False: what the server shows changes nothing.
+
+    Attributes:
+        among: processes that share what the server tells of its limits.
     """
 
     def __init__(self, most: int, *, learns: bool = True) -> None:
@@ -30,8 +33,14 @@ class Adaptive:
         self._quotas = Quotas()
         self._learned = Learned()
         self._sent = self._in_flight = 0
+        self.among = 1
         self._last = float("-inf")
         self._gap = 0.0
+
+    @property
+    def in_flight(self) -> int:
+        """Requests under way."""
+        return self._in_flight
 
     def resize(self, most: int) -> None:
         """The user allows so many calls in flight from now on."""
@@ -120,7 +129,7 @@ class Adaptive:
 
     def _spacing(self, now: float) -> Spacing:
         told, learned = self._quotas.spacing(now, self._sent), self._learned.spacing(now)
-        return Spacing(told.at, learned.gap) if learned.gap > told.gap else told
+        return Spacing(told.at, max(told.gap * self.among, learned.gap))
 
 
 class Narrowed(Rate):

@@ -20,6 +20,7 @@ class Budget:
 
     Attributes:
         limit: may be changed at any time.
+        among: processes of the run, each of which has as many calls in flight as this one.
 
     Args:
         limit: most that may be spent; None: any amount.
@@ -29,6 +30,7 @@ class Budget:
 
     def __init__(self, limit: int | None, spent: int, guess: Callable[[Job], int]) -> None:
         self.limit = limit
+        self.among = 1
         self._elsewhere = spent
         self._guess = guess
         self._own = 0
@@ -49,6 +51,10 @@ class Budget:
         """Take in what the store has counted, the written part of this run's own spending included."""
         self._elsewhere = max(self._elsewhere, total - self._own)
 
+    def learn_elsewhere(self, spent: int) -> None:
+        """Take in what was spent before this run and by its other processes."""
+        self._elsewhere = max(self._elsewhere, spent)
+
     def allows(self, job: Job, in_flight: int) -> bool:
         """Whether a job's call may leave beside so many others.
 
@@ -59,7 +65,7 @@ class Budget:
         if self.spent >= self.limit or not (self._calls or in_flight):
             return self.spent < self.limit
         each = self._own // self._calls if self._calls else self._guess(job)
-        return self.spent + each * (in_flight + 1) <= self.limit
+        return self.spent + each * (in_flight + 1) * self.among <= self.limit
 
     def __str__(self) -> str:
         return f"{usd(self.spent)} spent in all runs; the next call would pass max_cost = {usd(self.limit or 0)}"

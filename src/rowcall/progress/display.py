@@ -7,7 +7,18 @@ from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, TextIO
 
-from rowcall.events import Event, Followed, GateClosed, GateOpened, Joined, LoopBlocked, Resting, Stopping, StoreWaits
+from rowcall.events import (
+    Event,
+    Followed,
+    GateClosed,
+    GateOpened,
+    HelperDied,
+    Joined,
+    LoopBlocked,
+    Resting,
+    Stopping,
+    StoreWaits,
+)
 from rowcall.progress.block import block
 from rowcall.progress.following import Following, Speed
 from rowcall.progress.screen import Screen
@@ -45,6 +56,7 @@ class Progress:
         self._speed = Speed()
         self._rested_until = 0.0
         self._blamed: set[str] = set()
+        self._offline = False
         self._task: asyncio.Task[None] | None = None
 
     def say(self, text: str) -> None:
@@ -82,8 +94,15 @@ class Progress:
                 new = event.place not in self._blamed
                 self._blamed.add(event.place)
                 return _blocked_text(event.place, event.seconds) if new else ""
+            case GateClosed() | GateOpened():
+                return self._outage_text(event)
             case _:
                 return _said(event)
+
+    def _outage_text(self, event: GateClosed | GateOpened) -> str:
+        """An outage is said once, whichever process of the run meets it first, and so is its end."""
+        before, self._offline = self._offline, isinstance(event, GateClosed)
+        return _said(event) if self._offline != before else ""
 
     def _rest_text(self, rest: Resting) -> str:
         """A rest is said once, however often it is made longer while it lasts, and not where the block shows it."""
@@ -106,7 +125,7 @@ class Progress:
         held_up = pipeline.held_up
         if held_up and held_up.by in ("offline", "paused"):
             self._speed.restart()
-        self._speed.note(monotonic(), pipeline.tally.done + pipeline.tally.failed)
+        self._speed.note(monotonic(), pipeline.ended)
 
     def _draw(self, view: View) -> None:
         if self._screen:
@@ -146,6 +165,9 @@ def _said(event: Event) -> str:
             return "another process works on this batch job: this one joins it, each record is called once"
         case Followed():
             return f"set by hand: {clean(event.settings)}" if event.settings else "all is as the config says again"
+        case HelperDied():
+            then = "another one takes its place" if event.replaced else "it is not started again"
+            return f"a process of this run is gone ({event.pid}: {clean(event.how)}); {then}, nothing lost"
         case StoreWaits():
             return f"waiting for the store: {clean(event.message)}"
         case _:

@@ -1,0 +1,36 @@
+"""A project whose records are brought in by one command and worked on by others."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from project import some_rows
+from quickproject import QuickProject
+
+from rowcall.config import load
+from rowcall.mock import MockAPI
+from rowcall.pipeline import Pipeline
+from rowcall.running import Options
+from rowcall.store.facts import Role
+
+
+class Shared(QuickProject):
+    """``worker`` is a pipeline without an input, in this process."""
+
+    def worker(self, *, wait=False, limit=None, emit=None, **overrides):
+        pipeline = Pipeline(load(self.folder / "config.toml", overrides=overrides), emit=emit)
+        options = Options(role=Role.WORK, wait=wait, limit=limit)
+        return pipeline, asyncio.create_task(pipeline.run(options))
+
+    async def work(self, *args):
+        """The verb in a process of its own, since it takes signals."""
+        return await self.process("work", *args)
+
+
+@pytest.fixture
+async def project(tmp_path):
+    async with MockAPI(latency=0.01) as api:
+        project = Shared(tmp_path, api)
+        project.write(some_rows(40))
+        yield project
