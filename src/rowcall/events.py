@@ -146,7 +146,10 @@ class LoopBlocked:
 
 @dataclass(frozen=True, slots=True)
 class HelperDied:
-    """A process that helped the run is gone: how it ended, and whether another one takes its place."""
+    """A process that helped the run is gone: how it ended, and whether another one takes its place.
+
+    ``pid`` is 0 where it could not even be started.
+    """
 
     pid: int
     how: str

@@ -52,12 +52,17 @@ class Assembling(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BroughtIn:
-    """An input that stands in the store, uncalled."""
+    """An input that stands in the store, uncalled.
+
+    Attributes:
+        withheld: why workers need the config; empty where they do not.
+    """
 
     store: Store
     parts: Parts
     run: Run
     enqueued: Enqueued
+    withheld: str
 
 
 class Pipeline:
@@ -224,7 +229,7 @@ class Pipeline:
             parts = await self._prepare(stack, options)
             if output:
                 check_output_columns(self.config, parts.source.columns())
-            agreement = await agree(self.config, parts.request_hash, options)
+            agreement = await agree(self.config, parts, options)
             begun = await self._begin(stack, parts, agreement, options)
             engine = self._engine = self._wired(begun)
             try:
@@ -245,7 +250,7 @@ class Pipeline:
         """
         options = replace(options, role=Role.ENQUEUE)
         parts = await self._prepare(stack, options)
-        agreement = await agree(self.config, parts.request_hash, options)
+        agreement = await agree(self.config, parts, options)
         begun = await self._begin(stack, parts, agreement, options)
         to = Destination(self.config.name, begun.run.pass_, begun.request, begun.batch)
         producer = Producer(begun.store, begun.source, parts.keying, to, notice=lambda: None)
@@ -253,7 +258,7 @@ class Pipeline:
             await producer.run()
         finally:
             await begun.store.end_run(begun.run, "enqueued", {})
-        return BroughtIn(begun.store, parts, begun.run, producer.enqueued)
+        return BroughtIn(begun.store, parts, begun.run, producer.enqueued, agreement.recipe.withheld)
 
     async def export(self, path: Path, *, format_: FormatName | None = None, only: Status | None = None) -> int:
         """Write the input with its answers; returns how many rows.
@@ -290,24 +295,15 @@ class Pipeline:
         run = await store.begin_run(session, name, self.config.settings(), role=options.role)
         if run.joined:
             self._emit(Joined(run.pass_))
+        if options.role is Role.ENQUEUE or (options.reads and not run.joined):
+            await store.publish(name, agreement.recipe.to_keep())
         if options.role is Role.WORK:
             options = await self._look_upstream(stack, options)
         batch = options.batch or f"pass-{run.pass_}"
         spent = await store.spent(name)
         if options.now:
             await store.end_rest(parts.target)
-        return Begun(
-            store,
-            parts,
-            client,
-            session,
-            run,
-            request,
-            agreement.known,
-            batch,
-            spent,
-            options,
-        )
+        return Begun(store, parts, client, session, run, request, agreement.known, batch, spent, options)
 
     async def _look_upstream(self, stack: AsyncExitStack, options: Options) -> Options:
         """Know from now on whether others bring more in."""
@@ -371,20 +367,20 @@ class Pipeline:
     def _emit(self, event: Event) -> None:
         if isinstance(event, Stopping):
             event = replace(event, in_flight=self.in_flight)
-        self.tally(event)
         if self._engine:
             self._engine.hear(event)
         if self._helpers:
             self._helpers.hear(event)
-        if self._listener:
-            self._listener(event)
+        self._tell(event)
 
     def _hear_of(self, event: Event) -> None:
         """Take in what a helper says; a rest that it was asked for becomes this process's own."""
         assert self._engine is not None
         self._engine.hear_of(event)
-        if isinstance(event, Resting):
-            return
+        if not isinstance(event, Resting):
+            self._tell(event)
+
+    def _tell(self, event: Event) -> None:
         self.tally(event)
         if self._listener:
             self._listener(event)

@@ -14,14 +14,18 @@ import claims
 import rows
 import startup
 
-PARTS = ("calls", "rows", "claims", "startup")
+import processes
+
+PARTS = ("calls", "rows", "claims", "startup", "processes")
 
 
 def arguments():
     parser = argparse.ArgumentParser(prog="python tests/bench", description=__doc__.split(":")[0] + ".")
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"some of {', '.join(PARTS)}; left out: all")
     parser.add_argument("--rounds", type=int, default=5, help="each figure is the median of so many, 5 (once at 10^6)")
-    parser.add_argument("--records", type=int, default=5000, help="records of a run in calls, 5000")
+    parser.add_argument(
+        "--records", type=int, default=5000, help="records of a run in calls, 5000; in processes 4 times"
+    )
     parser.add_argument("--most", type=int, default=6, choices=[3, 4, 5, 6, 7], help="rows and claims up to 10^N, 6")
     parser.add_argument(
         "--no-peer", action="store_true", help="leave out async-batch-llm, which needs an index of packages"
@@ -46,6 +50,7 @@ def main():
             "rows": lambda: rows.bench(folder, sizes, asked.rounds),
             "claims": lambda: claims.bench(folder, sizes, asked.rounds),
             "startup": lambda: startup.bench(folder, asked.rounds),
+            "processes": lambda: processes.bench(folder, asked.rounds, 4 * asked.records),
         }
         for part in PARTS:
             if part in parts:

@@ -39,13 +39,13 @@ class Used:
     memory: float
 
 
-def command(*words, cwd):
-    """Run a command on the client's core to its end, which must be exit code 0."""
+def command(*words, cwd, core=CLIENT_CORE):
+    """Run a command on the client's core, or on all where that is None, to its end, which must be exit code 0."""
     began = time.monotonic()
     with (Path(cwd) / "said.txt").open("w+") as said:
         env = {k: v for k, v in os.environ.items() if not k.startswith("ROWCALL_")} | {"BENCH_KEY": "key"}
         process = subprocess.Popen(
-            words, cwd=cwd, env=env, stdout=said, stderr=said, preexec_fn=pinned(CLIENT_CORE), text=True
+            words, cwd=cwd, env=env, stdout=said, stderr=said, preexec_fn=pinned(core), text=True
         )
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -56,9 +56,9 @@ def command(*words, cwd):
     return Used(time.monotonic() - began, used.ru_utime + used.ru_stime, used.ru_maxrss / unit)
 
 
-def rowcall(*words, cwd):
+def rowcall(*words, cwd, core=CLIENT_CORE):
     """Run a verb."""
-    return command(sys.executable, "-m", "rowcall", *words, cwd=cwd)
+    return command(sys.executable, "-m", "rowcall", *words, cwd=cwd, core=core)
 
 
 class Server:

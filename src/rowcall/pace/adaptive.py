@@ -129,7 +129,8 @@ class Adaptive:
 
     def _spacing(self, now: float) -> Spacing:
         told, learned = self._quotas.spacing(now, self._sent), self._learned.spacing(now)
-        return Spacing(told.at, max(told.gap * self.among, learned.gap))
+        gap = max(told.gap * self.among, learned.gap)
+        return told if gap == told.gap else Spacing(told.at, gap)
 
 
 class Narrowed(Rate):

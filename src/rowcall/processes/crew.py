@@ -74,17 +74,15 @@ class Crew:
         """They work meanwhile, and have ended afterwards; where the run fails they drop what they have."""
         keeping = [asyncio.create_task(self._keep(engine, hear_of)) for _ in range(self._count)]
         steering = asyncio.create_task(self._steer(engine, begun))
+        patience = TO_LEAVE + engine.grace
         try:
             yield
-        except asyncio.CancelledError:
-            await self._part(keeping, 0.0)
-            raise
-        except BaseException:
-            self.drop()
+        except BaseException as error:
+            self._dropping, patience = True, 0.0 if isinstance(error, asyncio.CancelledError) else TO_LEAVE
             raise
         finally:
             self._stop()
-            await self._part(keeping, TO_LEAVE + (0.0 if self._dropping else engine.grace))
+            await self._part(keeping, patience)
             steering.cancel()
 
     def _stop(self) -> None:
@@ -109,23 +107,34 @@ class Crew:
         await self._begins.wait()
         deaths = 0
         while not self._stopping.is_set():
-            member = await Member.start()
-            how = await self._live(member, engine, hear_of)
-            if not how or self._stopping.is_set():
+            member = await self._started(hear_of)
+            how = await self._live(member, engine, hear_of) if member else ""
+            if member is None or not how or self._stopping.is_set():
                 return
             deaths = 1 if member.age > LONG else deaths + 1
             replaced = deaths <= len(WAITS)
             hear_of(HelperDied(member.pid, how, replaced))
-            with suppress(Full):  # its own beat stops the run
-                await engine.worker.reaped()
+            await self._take_back(engine)
             if not replaced:
                 return
             with suppress(TimeoutError):
                 async with asyncio.timeout(WAITS[deaths - 1]):
                     await self._stopping.wait()
 
+    async def _started(self, hear_of: Hear) -> Member | None:
+        try:
+            return await Member.start()
+        except OSError as error:
+            hear_of(HelperDied(0, f"cannot be started: {error.strerror}", replaced=False))
+            return None
+
+    async def _take_back(self, engine: Engine) -> None:
+        """What a helper had that died goes to the others now rather than at the next beat."""
+        with suppress(Full):  # which the beat says
+            await engine.worker.reaped()
+
     async def _live(self, member: Member, engine: Engine, hear_of: Hear) -> str:
-        """Hear a helper until it is gone; returns how it died."""
+        """Hear a helper until it is gone; returns how it died, empty where it ended as it should."""
         self._members.append(member)
         try:
             async for news in member.hear():
@@ -167,9 +176,9 @@ class Crew:
         at_work = [member for member in self._members if member.news]
         own = Holding(engine.granted, engine.granted, engine.busy)
         mine, *theirs = grants(engine.allowed, [own, *(member.holding for member in at_work)])
-        engine.grant(mine, 1 + len(at_work))
+        engine.grant(mine, among=1 + len(at_work))
         for member, calls in zip(at_work, theirs, strict=True):
-            member.tell(self._word(member, engine, calls))
+            member.tell(self._word(member, engine, calls, among=1 + len(at_work)))
         self._tell_of_others(engine)
 
     def _task(self, engine: Engine, begun: Begun) -> Task:
@@ -179,11 +188,11 @@ class Crew:
             self._config, self._base_url, begun.run, begun.request, hash_, begun.known, trusted=engine.gate.succeeded
         )
 
-    def _word(self, member: Member, engine: Engine, calls: int) -> Word:
+    def _word(self, member: Member, engine: Engine, calls: int, among: int) -> Word:
         limited = engine.budget.limit is not None
         return Word(
             calls,
-            among=1 + self._count,
+            among,
             spent=engine.budget.spent - member.cost if limited else 0,
             input_over=engine.input_over,
             stop=self._stopping.is_set(),

@@ -167,7 +167,8 @@ def _said(event: Event) -> str:
             return f"set by hand: {clean(event.settings)}" if event.settings else "all is as the config says again"
         case HelperDied():
             then = "another one takes its place" if event.replaced else "it is not started again"
-            return f"a process of this run is gone ({event.pid}: {clean(event.how)}); {then}, nothing lost"
+            who = f"process {event.pid} of this run is gone" if event.pid else "a process of this run"
+            return f"{who}: {clean(event.how)}; {then}, nothing lost"
         case StoreWaits():
             return f"waiting for the store: {clean(event.message)}"
         case _:
