@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Self
@@ -24,6 +25,10 @@ _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.05, 0.5
 """Seconds between two tries to have the lock of a session again."""
 _GIVING = 1.0
 """Seconds for giving it up in good order."""
+
+
+LOOKS_APART = 2.0
+"""Seconds between two looks that find the lock of a session free, before it is dead."""
 
 
 async def lock_kind(connection: Connection, kind: str) -> None:
@@ -85,6 +90,41 @@ class SessionLock:
                     pass
         finally:
             await _give(connection)
+
+
+class LockWatch:
+    """Which other sessions' locks were free at two looks, with no beat in between.
+
+    One look is not enough: a server that starts anew, and a backend that is killed, free locks of the living, who
+    have them again within a second.
+    """
+
+    def __init__(self, apart: float = LOOKS_APART, clock: Callable[[], float] = time.monotonic) -> None:
+        self._apart = apart
+        self._clock = clock
+        self._since: dict[int, tuple[int, float]] = {}
+
+    def note(self, unlocked: dict[int, int]) -> None:
+        """Take in one look: sessions whose lock is free, with their beats."""
+        now = self._clock()
+        before = self._since
+        self._since = {
+            session: before[session] if session in before and before[session][0] == beat else (beat, now)
+            for session, beat in unlocked.items()
+        }
+
+    @property
+    def dead(self) -> set[int]:
+        """Those whose lock has been free for long enough, at the last look."""
+        return {session for session in self._since if self._until(session) <= 0}
+
+    @property
+    def ripe_in(self) -> float:
+        """Seconds until another look may show more of them dead; 0.0 where there is nothing to wait for."""
+        return max((self._until(session) for session in self._since), default=0.0)
+
+    def _until(self, session: int) -> float:
+        return self._since[session][1] + self._apart - self._clock()
 
 
 async def _give(connection: Connection) -> None:

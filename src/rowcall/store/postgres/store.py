@@ -51,7 +51,7 @@ from rowcall.store.postgres import (
 )
 from rowcall.store.postgres.faults import translated
 from rowcall.store.postgres.floors import Floors
-from rowcall.store.postgres.locks import SessionLock
+from rowcall.store.postgres.locks import LOOKS_APART, LockWatch, SessionLock
 from rowcall.store.postgres.pool import Connection, Database, nobody
 from rowcall.store.postgres.reader import PostgresReader
 from rowcall.store.postgres.seen import Seen
@@ -64,7 +64,7 @@ class PostgresStore(PostgresReader, Store):
         super().__init__(database)
         self._locks: dict[int, SessionLock] = {}
         self._watch = Watch(lease)
-        self._lock_watch = sessions.LockWatch(looks_apart)
+        self._lock_watch = LockWatch(looks_apart)
         self._latest = 0.0
         self._takes = count(1)
         self._lost: set[tuple[int, int]] = set()
@@ -81,7 +81,7 @@ class PostgresStore(PostgresReader, Store):
         lease: float = 60.0,
         busy_wait: float = 30.0,
         waits: Callable[[str], None] = nobody,
-        looks_apart: float = sessions.LOOKS_APART,
+        looks_apart: float = LOOKS_APART,
     ) -> Self:
         """Open a store, or make one in a database that is there.
 
