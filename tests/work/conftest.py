@@ -23,6 +23,15 @@ class Shared(QuickProject):
         options = Options(role=Role.WORK, wait=wait, limit=limit)
         return pipeline, asyncio.create_task(pipeline.run(options))
 
+    async def go(self, limit=None):
+        """A whole run, in this process."""
+        return await Pipeline(load(self.folder / "config.toml")).run(Options(limit=limit))
+
+    async def work_off(self):
+        """A worker that works to the end, in this process."""
+        _, working = self.worker()
+        return await asyncio.wait_for(working, 20)
+
     async def work(self, *args):
         """The verb in a process of its own, since it takes signals."""
         return await self.process("work", *args)
