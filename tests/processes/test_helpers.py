@@ -154,6 +154,7 @@ async def test_ctrl_c(project):
     ran = await stopped(project, signal.SIGINT)
     assert ran.code == 130
     assert "calls in flight" in ran.err
+    assert {call.status for call in project.api.calls} == {200}
     done = project.statuses()["done"]
     assert len(project.api.calls) == sum(project.attempts().values()) == done < 3000
     assert f"{done} done, 0 failed; in all: {done} done" in ran.err
