@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 
 from rowcall.config import Config
 from rowcall.errors import RequestChanged, RowcallError, SchemaMismatch, Unavailable
-from rowcall.parts import open_reader
+from rowcall.parts import Parts, open_reader
+from rowcall.recipes import Recipe, recipe_of
 from rowcall.running import Options
 from rowcall.store.facts import RequestStanding, Role
 
@@ -18,45 +20,76 @@ class Agreement:
     Attributes:
         keep: answers made with another request count for this one from now on.
         known: the request has answers already.
+        recipe: how the calls are made, to be kept for workers.
     """
 
+    recipe: Recipe
     keep: bool = False
     known: bool = False
 
 
-async def agree(config: Config, request_hash: str, options: Options) -> Agreement:
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What the store knows of the kind before a row is read.
+
+    Attributes:
+        standing: how the request stands to it.
+        alive: another run of the kind is at work.
+        recipe: how the calls were made; None where that is not known.
+    """
+
+    standing: RequestStanding
+    alive: bool = False
+    recipe: Recipe | None = None
+
+
+async def agree(config: Config, parts: Parts, options: Options) -> Agreement:
     """Ask before a changed request makes done records be called again.
 
     Raises:
         RequestChanged: nobody said what to do.
         RowcallError: others are at work with another request, or there is nothing to work on.
     """
-    standing, alive = await _standing(config, request_hash)
-    if alive and not standing.latest:
+    recipe = await asyncio.to_thread(recipe_of, config, attaches=parts.keying.files is not None)
+    known = await _known(config, parts.request_hash)
+    standing = known.standing
+    _require_alike(config, recipe, known, options.role)
+    if known.alive and not standing.latest:
         raise _another_request(config.name)
     if options.role is Role.WORK:
-        return _to_work(config, standing, options)
-    known = standing.done > 0
-    if standing.latest or not standing.done_under_others:
-        return Agreement(known=known)
+        _require_records(config, standing, options)
+    if options.role is Role.WORK or standing.latest or not standing.done_under_others:
+        return Agreement(recipe, known=standing.done > 0)
     choice = options.if_changed or (options.ask(standing) if options.ask else "stop")
     if choice == "stop":
         raise _changed(config.name, standing)
-    return Agreement(keep=choice == "keep", known=known)
+    return Agreement(recipe, keep=choice == "keep", known=standing.done > 0)
 
 
-async def _standing(config: Config, request_hash: str) -> tuple[RequestStanding, bool]:
-    """How the request stands to the store, and whether another run of the kind is at work."""
+async def _known(config: Config, request_hash: str) -> _Known:
     try:
         reader = await open_reader(config)
     except (Unavailable, SchemaMismatch):  # not made yet, or half made; else opening it to write says the same
-        return RequestStanding(None, latest=True, done=0, done_under_others=0), False
+        return _Known(RequestStanding(None, latest=True, done=0, done_under_others=0))
     async with reader:
         standing = await reader.request_standing(config.name, request_hash)
-        return standing, bool(await reader.live_runs(config.name))
+        kept = await reader.recipe(config.name)
+        alive = bool(await reader.live_runs(config.name))
+        return _Known(standing, alive, Recipe.of(kept) if kept else None)
 
 
-def _to_work(config: Config, standing: RequestStanding, options: Options) -> Agreement:
+def _require_alike(config: Config, recipe: Recipe, known: _Known, role: Role) -> None:
+    """See that workers call as their records want it; where some are there, that no record comes that wants another."""
+    name, parts = config.name, recipe.unlike(known.recipe) if known.recipe else []
+    if parts and role is Role.WORK:
+        what = f"{name}: other than what its records were brought in with: {', '.join(parts)}"
+        raise RowcallError(what, remedy="start it with the same files, or with --store and no config; or enqueue anew")
+    if parts and role is Role.ENQUEUE and known.alive:
+        what = f"{name}: others are at work, who call in another way: {', '.join(parts)}"
+        raise RowcallError(what, remedy="Let them end, or stop them; then bring the records in.")
+
+
+def _require_records(config: Config, standing: RequestStanding, options: Options) -> None:
     """See that there is something to work on, and that it asks what this config asks."""
     if not standing.latest:
         what = f"{config.name}: its records were brought in for another request than this one"
@@ -64,7 +97,6 @@ def _to_work(config: Config, standing: RequestStanding, options: Options) -> Agr
     if standing.number is None and not options.wait:
         what = f"{config.name}: {config.store_place} holds no records of it"
         raise RowcallError(what, remedy="rowcall enqueue brings them in; --wait waits for them")
-    return Agreement(known=standing.done > 0)
 
 
 def _another_request(name: str) -> RowcallError:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rowcall.calling import Caller, RequestCaller, Wire
 from rowcall.config import Config, Secret
@@ -16,7 +16,6 @@ from rowcall.exports import FormatName, check_export
 from rowcall.groups import GroupCaller, Size
 from rowcall.handlers import Function, HandlerCaller, load_function
 from rowcall.job import Job
-from rowcall.mock import Faults, MockAPI
 from rowcall.network import Network, make_network
 from rowcall.place import StorePlace
 from rowcall.price import Prices, nano
@@ -37,6 +36,9 @@ from rowcall.sources.storefile import StoreSource
 from rowcall.store import opening
 from rowcall.store.base import Reader, Store
 from rowcall.templates import FilePrints, Key, Tree, check_columns, compile_key, request_hash, union
+
+if TYPE_CHECKING:  # a server, which only the mock preset needs
+    from rowcall.mock import MockAPI
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,6 +288,8 @@ def _listed(config: Config) -> Prices:
 
 def make_mock(config: Config) -> MockAPI:
     """The fake API as ``[api.mock]`` describes it."""
+    from rowcall.mock import Faults, MockAPI
+
     table = config.api.mock
     faults = Faults(
         rate_limited=table.rate_limited,

@@ -52,12 +52,17 @@ class Assembling(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BroughtIn:
-    """An input that stands in the store, uncalled."""
+    """An input that stands in the store, uncalled.
+
+    Attributes:
+        withheld: why workers need the config; empty where they do not.
+    """
 
     store: Store
     parts: Parts
     run: Run
     enqueued: Enqueued
+    withheld: str
 
 
 class Pipeline:
@@ -224,7 +229,7 @@ class Pipeline:
             parts = await self._prepare(stack, options)
             if output:
                 check_output_columns(self.config, parts.source.columns())
-            agreement = await agree(self.config, parts.request_hash, options)
+            agreement = await agree(self.config, parts, options)
             begun = await self._begin(stack, parts, agreement, options)
             engine = self._engine = self._wired(begun)
             try:
@@ -245,7 +250,7 @@ class Pipeline:
         """
         options = replace(options, role=Role.ENQUEUE)
         parts = await self._prepare(stack, options)
-        agreement = await agree(self.config, parts.request_hash, options)
+        agreement = await agree(self.config, parts, options)
         begun = await self._begin(stack, parts, agreement, options)
         to = Destination(self.config.name, begun.run.pass_, begun.request, begun.batch)
         producer = Producer(begun.store, begun.source, parts.keying, to, notice=lambda: None)
@@ -253,7 +258,7 @@ class Pipeline:
             await producer.run()
         finally:
             await begun.store.end_run(begun.run, "enqueued", {})
-        return BroughtIn(begun.store, parts, begun.run, producer.enqueued)
+        return BroughtIn(begun.store, parts, begun.run, producer.enqueued, agreement.recipe.withheld)
 
     async def export(self, path: Path, *, format_: FormatName | None = None, only: Status | None = None) -> int:
         """Write the input with its answers; returns how many rows.
@@ -290,6 +295,8 @@ class Pipeline:
         run = await store.begin_run(session, name, self.config.settings(), role=options.role)
         if run.joined:
             self._emit(Joined(run.pass_))
+        if options.role is Role.ENQUEUE or (options.reads and not run.joined):
+            await store.publish(name, agreement.recipe.to_keep())
         if options.role is Role.WORK:
             options = await self._look_upstream(stack, options)
         batch = options.batch or f"pass-{run.pass_}"

@@ -15,7 +15,7 @@ from rowcall.sources.base import Source
 from rowcall.store.base import Reader
 from rowcall.store.facts import Answer, Entry
 
-GROUP = 500
+GROUP = 1000
 """Records joined at a time."""
 
 Row = dict[str, Any]
@@ -107,7 +107,7 @@ class Join:
         return written
 
     async def groups(self, only: Status | None = None) -> AsyncIterator[list[Joined]]:
-        """The records of the input in its order, 500 at a time; ``only`` those with that status."""
+        """The records of the input in its order, 1,000 at a time; ``only`` those with that status."""
         records = iter(self.source)
         while group := await asyncio.to_thread(self._read, records):
             answers = await self.reader.answers(self.kind, list({entry.key for _, entry in group}))
@@ -120,10 +120,10 @@ class Join:
     def _row(self, joined: Joined) -> Row:
         data, new = joined.record.data, self._new(joined)
         kept = data if self.shape.keep is None else {name: data[name] for name in self.shape.kept(data)}
-        if not self.shape.overwrite and (clash := kept.keys() & new.keys()):
-            raise OutputError(f"{joined.record.where}: {said_of_clash(clash)}", remedy=RENAME)
-        key = {self.shape.key_as: joined.entry.key} if self.shape.key_as else {}
-        return key | kept | new
+        if not self.shape.overwrite and not kept.keys().isdisjoint(new):
+            raise OutputError(f"{joined.record.where}: {said_of_clash(kept.keys() & new.keys())}", remedy=RENAME)
+        row = {**kept, **new}
+        return {self.shape.key_as: joined.entry.key, **row} if self.shape.key_as else row
 
     def _new(self, joined: Joined) -> Row:
         answer, flatten = joined.done, self.shape.flatten

@@ -186,14 +186,17 @@ class Key:
         return record.key if self.tree is None and record.key is not None else self(record.data)
 
     def _checked(self, key: Any) -> str:
-        if isinstance(key, dict | list | bool):
-            raise ValueError(f"the key {self.spec!r} is a {type(key).__name__}, not text or a number; {_NAME_ANOTHER}")
-        text = key if type(key) is str else text_of(key)
+        text = key if type(key) is str else self._text(key)
         if not text.strip():
             raise ValueError(f"the key {self.spec!r} is empty; fill it in, or {_NAME_ANOTHER}")
         if "\0" in text:
             raise ValueError(f"the key {self.spec!r} holds a NUL character; take it out, or {_NAME_ANOTHER}")
         return text
+
+    def _text(self, key: Any) -> str:
+        if isinstance(key, dict | list | bool):
+            raise ValueError(f"the key {self.spec!r} is a {type(key).__name__}, not text or a number; {_NAME_ANOTHER}")
+        return text_of(key)
 
 
 _NAME_ANOTHER = "name another column in [input] key, or leave it out: the key is then a hash of the record"

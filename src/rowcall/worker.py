@@ -19,6 +19,7 @@ from rowcall.job import Job
 from rowcall.judge import Judge, Ruling
 from rowcall.outcome import Action, Failure, Settlement, put_back
 from rowcall.pace.budget import Budget
+from rowcall.pace.headway import Headway
 from rowcall.pace.rate import Rate
 from rowcall.settler import Settler
 from rowcall.store.base import Store
@@ -116,6 +117,7 @@ class Worker:
         self._quota = Quota(assignment.limit)
         self._failures = Failures(assignment.patience.max_failures)
         self._ready: deque[Job] = deque()
+        self._headway = Headway()
         self._calls: dict[asyncio.Task[None], Job] = {}
         self._lone: asyncio.Task[None] | None = None
         self._sent_before_lone = 0
@@ -225,21 +227,25 @@ class Worker:
     # Demand and claim
 
     def _demand(self, now: float) -> int:
-        """How many jobs to claim now: what may leave within 100 ms, and a quarter of the slots ahead."""
+        """How many jobs to claim now: what may leave within 100 ms; few at a time only while slots are free."""
         if self._held() or now < self._dry_until or (self._twins and self._twins.crowded):
             return 0
         room = self._judge.gate.room(now)
         if room is not None:
             return room if not self._ready and not self._lone_starts else 0
         slots = self.slots
-        want = slots - self.in_flight + slots // 4 - len(self._ready)
-        return self._quota.most(min(want, self._rate.places(now, AHEAD, slots * 2) - len(self._ready)))
+        ahead, waiting = self._headway.ahead(slots, now), len(self._ready)
+        want = slots - self.in_flight + ahead - waiting
+        if waiting > ahead // 2:
+            return 0
+        return self._quota.most(min(want, self._rate.places(now, AHEAD, slots + ahead) - waiting))
 
     async def _claim(self) -> bool:
         began = monotonic()
         want = self._demand(began)
         if want <= 0 or self._quota.reached:
             return False
+        self._headway.claim(began)
         jobs = await self._take(want)
         self._sure_at = began if jobs else self._sure_at
         for job in jobs:
@@ -301,6 +307,7 @@ class Worker:
         now = monotonic()
         while self._ready and self._may_start(now) and self._can_pay():
             job = self._ready.popleft()
+            self._headway.leave()
             alone = self._judge.gate.room(now) is not None
             steps = self._call(job, self._rate.take(now), probe=self._judge.gate.closed is not None)
             try:

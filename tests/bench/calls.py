@@ -49,7 +49,12 @@ RUNNERS = [
 
 
 def bench(folder, rounds, records, peer_python):
-    """All settings as Markdown."""
+    """All settings as Markdown.
+
+    CPU is that of the process from the config or the rows to the last answer, user and system, all threads; the start
+    of the interpreter and the imports are left out for all alike (``meter.py``), rowcall's store, its opening and its
+    closing are not.
+    """
     runners = list(RUNNERS)
     if peer_python:
         runners.append(
@@ -59,13 +64,15 @@ def bench(folder, rounds, records, peer_python):
 
 
 def _setting(setting, runners, folder, rounds, records):
-    results = {runner.name: [] for runner in runners}
+    results = {}
     with serving(setting.delay) as server:
         for _ in range(rounds):
-            for runner in runners:
-                if (result := _one(runner, server, setting, folder, records)) is not None:
-                    results[runner.name].append(result)
-    return _table(setting, {name: found for name, found in results.items() if found}, records)
+            for runner in tuple(runners):
+                if (result := _one(runner, server, setting, folder, records)) is None:
+                    runners.remove(runner)  # for the other settings too: it is said once
+                else:
+                    results.setdefault(runner.name, []).append(result)
+    return _table(setting, results, records)
 
 
 def _one(runner, server, setting, folder, records):

@@ -25,10 +25,10 @@ def answers(folder):
     with snapshot(folder) as connection:
         if not connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'jobs'").fetchone()[0]:
             return {}
-        return dict(connection.execute(_ANSWERS))
+        return dict(connection.execute(ANSWERS))
 
 
-_ANSWERS = "SELECT jobs.id, value FROM jobs JOIN results ON job = jobs.rowid AND NOT superseded WHERE status = 'done'"
+ANSWERS = "SELECT jobs.id, value FROM jobs JOIN results ON job = jobs.rowid AND NOT superseded WHERE status = 'done'"
 
 
 def is_sound(folder):

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from pathlib import Path
 
 from rowcall.outcome import Action, Settlement, Success
-from rowcall.store.sqlite import SQLiteStore
+from rowcall.place import StorePlace
+from rowcall.store.opening import open_store
 
 
-async def main(path, limit):
-    async with await SQLiteStore.open(Path(path), durability="normal") as store:
+async def main(place, limit):
+    async with await open_store(StorePlace.of(place), durability="normal") as store:
         session = await store.begin_session()
         run = await store.begin_run(session, "k", {})
         print("begun", flush=True)

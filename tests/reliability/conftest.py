@@ -19,8 +19,20 @@ async def api():
 
 
 @pytest.fixture
-def project(tmp_path, api):
-    return Rig(tmp_path, api)
+def rig():
+    """Makes a project in a folder, whose calls reach an API."""
+    return Rig
+
+
+@pytest.fixture
+def project(rig, tmp_path, api):
+    return rig(tmp_path, api)
+
+
+@pytest.fixture
+def place(tmp_path):
+    """Where a store may be made."""
+    return str(tmp_path / "k.db")
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import struct
 from dataclasses import dataclass
@@ -26,6 +27,24 @@ class Rig(Project):
     def is_sound(self):
         """Whether the store itself has no fault."""
         return aftermath.is_sound(self.folder)
+
+    @property
+    def place(self):
+        """Where the store is, as a person names it."""
+        return str(self.folder / "t.db")
+
+    def lease(self, seconds):
+        """Let a process be dead after so many seconds of silence."""
+        self.replace("[stop]", f'[store]\nlease = "{seconds}s"\n[stop]')
+
+    def is_writing(self, process):
+        """Whether this process has the turn to write; it writes its number down."""
+        with (self.folder / "t.db-turn").open("rb", buffering=0) as turn:
+            try:
+                fcntl.flock(turn, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return f"process {process.pid} ".encode() in turn.read()
+            return False
 
     def look_up_by(self, address):
         """Let the command ask this name server and no other, by a mount that it alone sees."""

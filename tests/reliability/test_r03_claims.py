@@ -1,4 +1,4 @@
-"""R3: several processes claim from one file."""
+"""R3: several processes claim from one store."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from pathlib import Path
 import pytest
 
 from rowcall.job import Status
+from rowcall.place import StorePlace
 from rowcall.store.facts import Entry
-from rowcall.store.sqlite import SQLiteStore
+from rowcall.store.opening import open_store
 
 CLAIMING = Path(__file__).with_name("claiming.py")
 
 
 @contextlib.asynccontextmanager
-async def claiming(path, limit):
+async def claiming(place, limit):
     process = await asyncio.create_subprocess_exec(
-        sys.executable, CLAIMING, path, str(limit), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+        sys.executable, CLAIMING, place, str(limit), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
     )
     try:
         assert await process.stdout.readline() == b"begun\n"
@@ -48,13 +49,13 @@ async def fill(store, session, jobs):
         pytest.param(8, 1_000_000, marks=pytest.mark.soak),
     ],
 )
-async def test_no_claim_twice_and_none_missing(tmp_path, processes, jobs):
-    """Processes that race for the jobs of one file claim each exactly once, and none is left."""
-    path = tmp_path / "k.db"
-    async with await SQLiteStore.open(path, durability="normal") as store, contextlib.AsyncExitStack() as stack:
+async def test_no_claim_twice_and_none_missing(place, processes, jobs):
+    """Processes that race for the jobs of one store claim each exactly once, and none is left."""
+    opening = open_store(StorePlace.of(place), durability="normal")
+    async with await opening as store, contextlib.AsyncExitStack() as stack:
         session = await store.begin_session()
         await fill(store, session, jobs)
-        claimers = [await stack.enter_async_context(claiming(path, 200)) for _ in range(processes)]
+        claimers = [await stack.enter_async_context(claiming(place, 200)) for _ in range(processes)]
         started = time.monotonic()
         said = await asyncio.gather(*(claimer.communicate(b"go\n") for claimer in claimers))
         print(f"{jobs} claims by {processes} processes: {jobs / (time.monotonic() - started):,.0f}/s")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import random
 import signal
 
@@ -12,40 +11,25 @@ from aftermath import ended_once
 from project import some_rows
 
 
-def with_lease(project, rows, seconds, **options):
-    project.write(some_rows(rows), **options)
-    project.replace("[stop]", f'[store]\nlease = "{seconds}s"\n[stop]')
-
-
 async def stop(project, process, *, inside):
-    """Stop a process in a moment in which it has the turn to write, or has not."""
+    """Stop a process in a moment in which it writes to the store, or does not."""
     moment = random.Random(0)
-    with (project.folder / "t.db-turn").open("rb", buffering=0) as turn:
-        for _ in range(2000):
-            await asyncio.sleep(moment.uniform(0.001, 0.01))
-            process.send_signal(signal.SIGSTOP)
-            if is_held(turn, process) == inside:
-                await asyncio.sleep(0.02)
-                if is_held(turn, process) == inside:
-                    return
-            process.send_signal(signal.SIGCONT)
+    for _ in range(2000):
+        await asyncio.sleep(moment.uniform(0.001, 0.01))
+        process.send_signal(signal.SIGSTOP)
+        if project.is_writing(process) == inside:
+            await asyncio.sleep(0.02)
+            if project.is_writing(process) == inside:
+                return
+        process.send_signal(signal.SIGCONT)
     raise AssertionError("the moment never came")
-
-
-def is_held(turn, process):
-    """Whether this process has the turn; it writes its number down."""
-    try:
-        fcntl.flock(turn, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        turn.seek(0)
-        return f"process {process.pid} ".encode() in turn.read()
-    fcntl.flock(turn, fcntl.LOCK_UN)
-    return False
 
 
 async def test_stopped_past_its_lease(project):
     """Its jobs go to another run; what it settles afterwards is late, kept once, and changes nothing."""
-    with_lease(project, 40, 1.2)
+    project.write(some_rows(40))
+    project.replace('timeout = "5s"', 'timeout = "50s"')  # however long the other one takes
+    project.lease(1.2)
     project.api.latency = 0.4
     stopped = await project.start("run")
     await asyncio.wait_for(project.api.wait_in_flight(8), 20)
@@ -74,12 +58,14 @@ def text_of(key):
 @pytest.mark.parametrize(("rows", "seconds"), [(300, 1.0), pytest.param(1500, 33.0, marks=pytest.mark.slow)])
 async def test_stopped_inside_a_transaction(project, rows, seconds):
     """The other process waits, after 30 s says who holds the file, and both go on afterwards."""
-    with_lease(project, rows, 1.2)
-    project.api.latency = 0.02
+    project.write(some_rows(rows))
+    project.lease(1.2)
+    project.api.latency = 0.5
     stopped = await project.start("run")
-    await asyncio.wait_for(project.api.wait_for_calls(20), 20)
+    await asyncio.wait_for(project.api.wait_for_calls(1), 20)
     other = await project.start("run")
     await asyncio.wait_for(project.api.until(lambda: joined(project)), 20)
+    project.api.latency = 0.02
     await stop(project, stopped, inside=True)
     await asyncio.sleep(seconds)
     stopped.send_signal(signal.SIGCONT)

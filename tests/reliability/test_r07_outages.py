@@ -11,7 +11,7 @@ from itertools import pairwise
 import pytest
 from aftermath import ended_once
 from project import some_rows
-from rig import NAME, NAME_SERVER, NXDOMAIN, SERVFAIL, NameServer, Rig
+from rig import NAME, NAME_SERVER, NXDOMAIN, SERVFAIL, NameServer
 
 from rowcall.mock import MockAPI
 
@@ -41,11 +41,11 @@ async def outage(kind, api, names):
         api.outage = None
 
 
-async def survive(kind, folder, *, records, seconds):
+async def survive(kind, rig, folder, *, records, seconds):
     """All are done, none was charged, one probe at most left in a second, and calls go on soon after it is over."""
     names = await NameServer.listening() if kind.startswith("name") else None
     async with MockAPI(latency=0.05) as api:
-        project = Rig(folder, api)
+        project = rig(folder, api)
         project.write(some_rows(records), concurrency=CONCURRENCY)
         project.replace('timeout = "5s"', f'timeout = "{TIMEOUT}s"')
         if names:
@@ -80,31 +80,31 @@ def probes_of(project, *, after):
 
 
 @pytest.mark.parametrize("kinds", [("refused", "503", "html"), ("blackhole", "reset")])
-async def test_gone_for_a_moment(kinds, tmp_path):
+async def test_gone_for_a_moment(kinds, rig, tmp_path):
     """An outage in the middle of a run fails nothing and charges nothing."""
-    await survive_all(tmp_path, kinds, records=100, seconds=0.7)
+    await survive_all(rig, tmp_path, kinds, records=100, seconds=0.7)
 
 
 @pytest.mark.parametrize("kind", ["name unknown", pytest.param("name server down", marks=pytest.mark.slow)])
-async def test_no_name_for_a_moment(root, kind, tmp_path):
+async def test_no_name_for_a_moment(root, kind, rig, tmp_path):
     """The same where the name of the API cannot be looked up."""
-    await survive_all(tmp_path, [kind], records=100, seconds=0.7)
+    await survive_all(rig, tmp_path, [kind], records=100, seconds=0.7)
 
 
-async def survive_all(tmp_path, kinds=FOR_LONG, **size):
+async def survive_all(rig, tmp_path, kinds=FOR_LONG, **size):
     """Outages of several kinds at once, each in a run of its own."""
     for kind in kinds:
         (tmp_path / kind).mkdir()
-    await asyncio.gather(*(survive(kind, tmp_path / kind, **size) for kind in kinds))
+    await asyncio.gather(*(survive(kind, rig, tmp_path / kind, **size) for kind in kinds))
 
 
 @pytest.mark.slow
-async def test_gone_for_half_a_minute(root, tmp_path):
+async def test_gone_for_half_a_minute(root, rig, tmp_path):
     """As the short form, for 30 s."""
-    await survive_all(tmp_path, records=400, seconds=30)
+    await survive_all(rig, tmp_path, records=400, seconds=30)
 
 
 @pytest.mark.soak
-async def test_gone_for_ten_minutes(root, tmp_path):
+async def test_gone_for_ten_minutes(root, rig, tmp_path):
     """As the short form, for 10 minutes."""
-    await survive_all(tmp_path, records=5000, seconds=600)
+    await survive_all(rig, tmp_path, records=5000, seconds=600)

@@ -11,8 +11,8 @@ from project import some_rows
 
 async def test_the_other_one_takes_over(project):
     """No record is called twice but those in flight at a kill, which go to the other long before the lease is over."""
-    project.api.latency = 0.15
-    project.write(some_rows(200))
+    project.api.latency = 0.6  # long enough for the other one to come
+    project.write(some_rows(400))
     staying = await project.start("run")
     await asyncio.wait_for(project.api.wait_for_calls(1), 20)
     lost = 0
@@ -21,11 +21,12 @@ async def test_the_other_one_takes_over(project):
         await asyncio.wait_for(project.api.wait_in_flight(16), 20)
         await project.kill(killed)
         lost += 8
+    project.api.latency = 0.02
     left = await asyncio.wait_for(project.end(staying), 30)
     assert left.code == 0, left.err
-    ended_once(project, 200)
+    ended_once(project, 400)
     calls = [key_of(call) for call in project.api.calls]
-    assert 200 <= len(calls) <= 200 + lost + 2 * 8
+    assert 400 <= len(calls) <= 400 + lost + 2 * 8
     assert "crashed" in dict(project.sql("SELECT stop_reason, 1 FROM runs"))
 
 

@@ -22,6 +22,7 @@ import pytest
 from rowcall.store.postgres import PostgresStore
 
 USER = "postgres"
+PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin"
 CLOCK = """
     CREATE OR REPLACE FUNCTION rowcall.moment() RETURNS timestamptz LANGUAGE sql VOLATILE AS
     $$SELECT to_timestamp(pg_read_file('{folder}/' || current_database() || '.clock')::float8)$$
@@ -60,9 +61,7 @@ class Server:
         self._process = None
         self._databases = count(1)
         self._template = None
-        if os.getuid() == 0:
-            owner = pwd.getpwnam(USER)
-            os.chown(self.folder, owner.pw_uid, owner.pw_gid)
+        _give(self.folder)
         self._initialise()
 
     def _initialise(self):
@@ -81,16 +80,13 @@ class Server:
         return self
 
     def wait_until_ready(self):
-        until = time.monotonic() + 60
-        while True:
-            try:
-                psycopg.connect(self.url("postgres"), connect_timeout=5).close()
-            except psycopg.OperationalError:
-                if self._process.poll() is not None or time.monotonic() > until:
-                    raise RuntimeError((self.folder / "log").read_text(errors="replace")[-2000:]) from None
-                time.sleep(0.02)
-            else:
-                return
+        try:
+            wait_for(
+                lambda: psycopg.connect(self.url("postgres"), connect_timeout=5).close(),
+                lambda: self._process.poll() is None,
+            )
+        except psycopg.OperationalError:
+            raise RuntimeError((self.folder / "log").read_text(errors="replace")[-2000:]) from None
 
     def stop(self, how=signal.SIGQUIT):
         """Stop it: SIGQUIT is ``immediate`` (as a crash), SIGINT ``fast``."""
@@ -160,6 +156,55 @@ class Server:
         """Let it be so many seconds since 1970 in a database."""
         path = self.folder / f"{database}.clock"
         path.write_text(repr(seconds))
+
+
+class Bouncer:
+    """A PgBouncer before a server, in transaction mode. A context manager."""
+
+    def __init__(self, server):
+        self.port = free_port()
+        self._folder = Path(tempfile.mkdtemp(prefix="rowcall-pgbouncer-"))
+        (self._folder / "users").write_text(f'"{USER}" ""\n')
+        (self._folder / "ini").write_text(
+            f"[databases]\n* = host=127.0.0.1 port={server.port}\n"
+            f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {self.port}\nunix_socket_dir =\n"
+            f"auth_type = trust\nauth_file = {self._folder}/users\npool_mode = transaction\n"
+        )
+        for path in (self._folder, *self._folder.iterdir()):
+            _give(path)
+
+    def __enter__(self):
+        command = _as_user(shutil.which("pgbouncer", path=PATH), "-q", str(self._folder / "ini"))
+        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        wait_for(lambda: psycopg.connect(self.url("postgres"), connect_timeout=5).close())
+        return self
+
+    def __exit__(self, *exc):
+        self._process.kill()
+        self._process.wait(30)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def url(self, database):
+        return f"postgresql://{USER}@127.0.0.1:{self.port}/{database}"
+
+
+def wait_for(connect, alive=lambda: True):
+    """Try until it works, for a minute at most."""
+    until = time.monotonic() + 60
+    while True:
+        try:
+            return connect()
+        except psycopg.OperationalError:
+            if not alive() or time.monotonic() > until:
+                raise
+            time.sleep(0.02)
+
+
+def _give(path):
+    """Give a file to the user that servers run as."""
+    if os.getuid() == 0:
+        owner = pwd.getpwnam(USER)
+        os.chown(path, owner.pw_uid, owner.pw_gid)
 
 
 _servers = []

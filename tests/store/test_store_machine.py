@@ -427,7 +427,7 @@ def test_store_and_model_agree(examples):
 
 
 @pytest.mark.postgres
-@pytest.mark.parametrize("examples", [50, pytest.param(2_000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("examples", [25, pytest.param(2_000, marks=pytest.mark.soak)])
 def test_postgres_and_model_agree(postgres_server, examples):
     """So do a store in a database and the model."""
     _agree(PostgresMachine, examples)

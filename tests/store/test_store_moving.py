@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import ExitStack, asynccontextmanager, closing
+from dataclasses import replace
 
 import pytest
 from storekit import USAGE, Clock, Desk, entry, failure
 
 from rowcall.errors import SchemaMismatch, StoreError
+from rowcall.job import Status
 from rowcall.store.facts import Selection
+from rowcall.store.history import Span
 from rowcall.store.moving import PAGE, TABLES, Mark, Origin, Page, move
 from rowcall.store.postgres import PostgresReader, PostgresStore
 from rowcall.store.postgres.moving import PostgresSink, PostgresSource
@@ -165,6 +168,54 @@ async def test_all_moves_as_it_is(ends):
     assert all(before.values())
 
 
+async def told(reader):
+    """All that a store says about a kind."""
+    rows = await reader.page("k")
+    keys = [row.key for row in rows]
+    span = Span("2000-01-01T00:00:00.000Z", "2099-01-01T00:00:00.000Z", 3600.0)
+    history = await reader.history("k", span, 0.0015)
+    return {
+        "rows": rows,
+        "kinds": await reader.kinds(),
+        "counts": await reader.counts("k"),
+        "spent": await reader.spent("k"),
+        "errors": await reader.errors("k"),
+        "payloads": [await reader.payload(row.row) for row in rows],
+        "donors": [await reader.donor(row.row) for row in rows],
+        "tries": [await reader.tries(row.row) for row in rows],
+        "answers": await reader.answers("k", keys),
+        "last calls": await reader.last_calls("k", keys),
+        "strays": await reader.strays("k", 2),
+        "runs": await reader.runs("k"),
+        "recipe": await reader.recipe("k"),
+        "history": replace(history, quiet=[(stretch.since, stretch.until) for stretch in history.quiet]),
+        "standing": await reader.request_standing("k", "ask"),
+        "selected": [await reader.select("k", selection) for selection in SELECTIONS],
+        "batches": await reader.batches("k"),
+        "batch": await reader.batch_answers("k", "b1"),
+        "prunable": await reader.prunable("k", span.until),
+        "left behind": await reader.left_behind("k", 2),
+        "flaws": await reader.flaws("k"),
+    }
+
+
+SELECTIONS = [
+    Selection(),
+    Selection(("http_500", "done", "nonsense")),
+    Selection(statuses=(Status.DONE, Status.PENDING), batch="b1"),
+    Selection(where=(("text", "same"),)),
+]
+
+
+async def test_both_stores_say_the_same(ends):
+    """Whatever people ask of a store, it answers as the one that it was moved from."""
+    async with ends.desk() as desk:
+        await fill(desk)
+    await ends.move()
+    async with await ends.sources.reader("old") as old, await ends.targets.reader("new") as new:
+        assert await told(new) == await told(old)
+
+
 async def test_what_was_running_is_pending(ends):
     """A claim of a process that died is as if it had never been made, and its run has ended."""
     async with await ends.sources.store("old") as store:
@@ -313,6 +364,30 @@ async def test_a_page_is_taken_once(ends):
         assert (await sink.contents()).others["requests"] == 1
         with pytest.raises(StoreError, match="somebody else migrates into it"):
             await sink.put(Page(TABLES[0], [], start, Mark(2, None, 1)))
+
+
+async def test_two_moves_at_once(ends):
+    """Of two moves into one place one makes it a store, and the other changes nothing of that."""
+    async with ends.desk() as desk:
+        await desk.bring("a", "b")
+    async with (
+        await ends.sources.source("old") as read,
+        await ends.targets.sink("new") as first,
+        await ends.targets.sink("new") as second,
+    ):
+        with pytest.raises(StoreError, match="broken off"):
+            await move(read, Breaking(second, 3))
+        await move(read, first)
+        async with await ends.targets.store("new") as store:
+            desk = await Desk(store, Clock(), ends.targets.store).sit()
+            await desk.bring("a", "b")
+            jobs = await desk.claim()
+            for late in (second.finish("crashed"), second.put(Page(TABLES[0], [], Mark(3), Mark(4)))):
+                with pytest.raises(StoreError, match="somebody else migrates into it"):
+                    await late
+            assert [row.status for row in await store.page("k")] == ["running", "running"]
+            assert await desk.done(*jobs) == []
+            await store.end_session(desk.session)
 
 
 async def test_every_column_moves(ends):

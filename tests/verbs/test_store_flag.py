@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
+
 import pytest
 from project import some_rows
 
@@ -55,3 +58,17 @@ def test_a_job_in_a_database_is_called_after_it():
     """Without a name, a job has that of its file or its database; its repr shows no password."""
     job = rowcall.open("postgresql://u:s3cret@db/jobs", name=None)
     assert repr(job) == "<rowcall jobs in postgresql://u@db/jobs>"
+
+
+async def test_a_missing_driver_is_named_with_what_installs_it(project):
+    """Where the extra is not installed a URL says so, exit 2; a file needs none of it."""
+    code = "import sys; sys.modules['psycopg'] = None; sys.argv[1:] = {}; import rowcall.cli; rowcall.cli.main()"
+    args = ["status", "--store", "postgresql://u:s3cret@127.0.0.1/jobs"]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", code.format(args), stdout=-1, stderr=-1, cwd=project.folder
+    )
+    _, err = await process.communicate()
+    assert process.returncode == 2
+    assert "postgresql://u@127.0.0.1/jobs: the driver for PostgreSQL is not installed" in err.decode()
+    assert "pip install 'rowcall[postgres]'" in err.decode()
+    assert "s3cret" not in err.decode()

@@ -47,6 +47,8 @@ def enqueue(config: Path, as_json: bool, **flags: Any) -> None:
     if as_json:
         print_json({"kind": loaded.name, "pass": brought.run.pass_} | asdict(read))
     click.echo(f"{loaded.name}: {input_text(read)}", err=True)
+    if brought.withheld:
+        click.echo(f"Workers need the config: {brought.withheld}", err=True)
     if not brought.run.joined:
         click.echo(f"Have them called: {Located(config)('rowcall work')}", err=True)
 

@@ -49,7 +49,7 @@ def migrate(source: StorePlace, target: StorePlace, as_json: bool) -> None:
     the same command goes on; until it has ended, no run works on the new place. Refused while a run is alive.
     """
     _require_two(source, target)
-    with _bar(shown=not as_json) as told:
+    with _bar() as told:
         moved = asyncio.run(_migrate(source, target, told))
     if as_json:
         print_json({"from": str(source), "to": str(target)} | _summary(moved))
@@ -70,9 +70,9 @@ async def _migrate(source: StorePlace, target: StorePlace, told: Callable[[Progr
 
 
 @contextmanager
-def _bar(*, shown: bool) -> Iterator[Callable[[Progress], None]]:
+def _bar() -> Iterator[Callable[[Progress], None]]:
     """What shows how far a move is, where somebody looks."""
-    if not shown or not sys.stderr.isatty():
+    if not sys.stderr.isatty():
         yield lambda progress: None
         return
     with click.progressbar(length=1, label="rows", file=sys.stderr) as bar:

@@ -3,22 +3,41 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
+import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
-from rowcall.cli.common import config_argument, config_options, load_config, setting_options
+from rowcall.cli.common import (
+    config_argument,
+    config_options,
+    load_config,
+    only_kind,
+    overrides,
+    setting_options,
+    store_option,
+)
+from rowcall.cli.located import Located
 from rowcall.cli.run import carry_out, run
 from rowcall.cli.talk import Following, shown
-from rowcall.config import Config
+from rowcall.config import Config, load
+from rowcall.errors import RowcallError
 from rowcall.pipeline import Pipeline
+from rowcall.place import StorePlace
 from rowcall.progress import counted
+from rowcall.recipes import Recipe
 from rowcall.store.facts import Role
+from rowcall.store.opening import open_reader
 
 
 @click.command(epilog="Example: rowcall enqueue && rowcall work in one terminal, rowcall work in others")
 @config_argument
+@store_option("The store itself, which knows config and handler too; in the place of CONFIG.")
+@click.option("--name", metavar="KIND", help="The batch job, where the store holds several.")
 @setting_options
 @config_options
 @click.option("--wait", is_flag=True, help="Stay when nothing is left, and work on what comes, until Ctrl+C.")
@@ -31,19 +50,71 @@ from rowcall.store.facts import Role
 )
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")
 @click.option("--no-progress", is_flag=True, help="No line that is redrawn.")
-def work(config: Path, **flags: Any) -> int:
+def work(config: Path, store: StorePlace | None, name: str | None, **flags: Any) -> int:
     """Call the API for the records that rowcall enqueue, or a run elsewhere, brings in; no input is read.
 
     Any number of workers share the work, also on several machines where the store is in PostgreSQL. It ends when
     nothing is left and nobody brings more in. No export is written unless -o asks for it: rowcall export does.
+
+    A worker's config and handler must be those that the records were brought in with. With --store it takes them from
+    there, and runs a handler's code: whoever may write to the store may run code here. Keys come from this machine's
+    environment, and from .env in this folder.
     """
-    loaded = load_config(config, flags)
-    settings = run.make_context("run", []).params | flags | {"role": Role.WORK}
-    code = carry_out(_without_export(loaded), settings, Following.of(config, "rowcall work"))
-    if flags["output"]:
-        rows = asyncio.run(Pipeline(loaded).export(flags["output"]))
-        click.echo(f"{shown(flags['output'])}: {counted(rows, 'row')}", err=True)
+    if store is None and name is not None:
+        raise click.UsageError("--name goes with --store: a config names its batch job")
+    named = click.get_current_context().get_parameter_source("config")
+    if store is not None and named is ParameterSource.COMMANDLINE:
+        raise click.UsageError("--store and CONFIG do not go together: the store knows the config")
+    if store is not None and flags["output"]:
+        raise click.UsageError("-o needs the input, and so the config: rowcall export -o FILE, where it is")
+    with ExitStack() as stack:
+        loaded = _from_store(stack, store, name, flags) if store else load_config(config, flags)
+        settings = run.make_context("run", []).params | flags | {"role": Role.WORK}
+        code = carry_out(_without_export(loaded), settings, _following(config, store, loaded.name))
+        if flags["output"]:
+            _export(loaded, flags["output"])
     return code
+
+
+def _from_store(stack: ExitStack, place: StorePlace, wanted: str | None, flags: dict[str, Any]) -> Config:
+    """The config that a kind's records were brought in with, and its files, in a folder that goes with ``stack``.
+
+    Raises:
+        RowcallError: there is none, or it could not travel.
+    """
+    recipe = asyncio.run(_recipe(place, wanted))
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rowcall-work-")))
+    here = {"store.path": place.url or str(place.path and place.path.absolute())}
+    settings = flags["set"] | overrides(flags) | here
+    return load(recipe.write(folder), overrides=settings, env_file=flags["env_file"] or Path.cwd() / ".env")
+
+
+async def _recipe(place: StorePlace, wanted: str | None) -> Recipe:
+    async with await open_reader(place) as reader:
+        kind = only_kind(await reader.kinds(), wanted, place)
+        kept = await reader.recipe(kind)
+    if kept is None:
+        what = f"{place}: nothing says how the calls of {kind} are made"
+        raise RowcallError(what, remedy="rowcall enqueue keeps it there; or start with the config: rowcall work CONFIG")
+    recipe = Recipe.of(kept)
+    if recipe.withheld:
+        what = f"{place}: the config of {kind} stayed where it was: {recipe.withheld}"
+        raise RowcallError(what, remedy="mend that and enqueue again; or start with the config: rowcall work CONFIG")
+    return recipe
+
+
+def _following(config: Path, store: StorePlace | None, kind: str) -> Following:
+    """The commands that come after it."""
+    if store is None:
+        return Following.of(config, "rowcall work")
+    located = Located(store=store)
+    named = f"--store {shlex.quote(str(store))} --name {shlex.quote(kind)}"
+    return Following(f"rowcall work {named}", f"rowcall errors {named}", located)
+
+
+def _export(config: Config, path: Path) -> None:
+    rows = asyncio.run(Pipeline(config).export(path))
+    click.echo(f"{shown(path)}: {counted(rows, 'row')}", err=True)
 
 
 def _without_export(config: Config) -> Config:

@@ -125,6 +125,11 @@ class Config(Table):
         return self._origin.file
 
     @property
+    def written(self) -> Tree:
+        """The settings as they were written, those of flags and variables among them, without any default."""
+        return self._origin.written
+
+    @property
     def folder(self) -> Path:
         """The folder of the config file, absolute; paths in the config are relative to it."""
         return self.file.parent.resolve()

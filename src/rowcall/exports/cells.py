@@ -13,8 +13,8 @@ def cell(value: Any) -> str:
     Raises:
         TypeError: it is no JSON: NaN, a date.
     """
-    if value is None:
-        return ""
     if isinstance(value, str):
         return value
+    if value is None:
+        return ""
     return str(value) if type(value) is int else values.dumps(value).decode()

@@ -159,6 +159,11 @@ class Progress:
     of: int
 
 
+def not_alone(target: str) -> StoreError:
+    """The error of a move whose target is another one's by now."""
+    return StoreError(f"{target}: somebody else migrates into it", remedy="Let that end; it does what this one did.")
+
+
 class _End(Protocol):
     """One of the two ends of a move."""
 
@@ -213,7 +218,11 @@ class Sink(_End, Protocol):
         """What it holds by now."""
 
     async def finish(self, stop_reason: str) -> None:
-        """Make a store of it, with nothing running; runs that are open in it have ended, for this reason."""
+        """Make a store of it, with nothing running; runs that are open in it have ended, for this reason.
+
+        Raises:
+            StoreError: somebody else has done so.
+        """
 
 
 def _nobody(progress: Progress) -> None:

@@ -18,7 +18,7 @@ _HAND_OUT = """
 """
 _FOUND = """
     SELECT id, rowid, status, epoch, request, input_hash FROM rowcall.jobs
-    WHERE kind = %s AND id = ANY(%s) ORDER BY rowid FOR UPDATE
+    WHERE kind = %s AND id = ANY(%s) ORDER BY rowid FOR NO KEY UPDATE
 """
 _NOTES = "SELECT job, request, input_hash, answered FROM rowcall.handed_out WHERE job = ANY(%s)"
 _ADOPTED = "SELECT id, adopted_as FROM rowcall.requests WHERE kind = %s AND adopted_as IS NOT NULL"

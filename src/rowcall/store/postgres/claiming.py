@@ -12,18 +12,19 @@ from rowcall.store.liveness import ANY_NUMBER, SUSPECT
 from rowcall.store.postgres.pool import Connection
 
 # Arms each with a limit of its own, so that a claim costs the same whatever waits behind it. A row that somebody else
-# is about to take is passed over.
+# is about to take is passed over. They are ordered by all columns of the index, since nothing else makes sure that
+# it is the index that orders them.
 _DUE = """
     SELECT rowid, run_after FROM rowcall.jobs
     WHERE status = 'pending' AND kind = %(kind)s AND {whose} AND crashes < %(crashes)s
     AND run_after <= (SELECT CASE WHEN %(fresh_only)s THEN '-infinity' ELSE rowcall.moment() END)
-    ORDER BY run_after, rowid LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
+    ORDER BY pass, run_after, rowid LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
 """
 _FRESH = """
     SELECT rowid FROM rowcall.jobs
     WHERE status = 'pending' AND kind = %(kind)s AND {whose} AND crashes < %(crashes)s
     AND run_after IS NULL AND rowid > %(floor)s
-    ORDER BY rowid LIMIT (SELECT %(limit)s - count(*) FROM due) FOR NO KEY UPDATE SKIP LOCKED
+    ORDER BY pass, run_after, rowid LIMIT (SELECT %(limit)s - count(*) FROM due) FOR NO KEY UPDATE SKIP LOCKED
 """
 _OURS, _ANYONES = "pass = %(pass)s", "pass IS NULL"
 _NEXT = f"""
@@ -109,6 +110,9 @@ async def claim(connection: Connection, asked: Asked) -> list[Taken]:
     if await _any(connection, _SUSPECT_RUNS, asked.session, SUSPECT):
         return []
     taken = await _take(connection, asked.parameters() | {"crashes": SUSPECT})
+    if asked.floor and (missing := asked.limit - len(taken)):
+        from_start = {"crashes": SUSPECT, "floor": 0, "limit": missing}
+        taken = sorted(taken + await _take(connection, asked.parameters() | from_start), key=_place)
     if taken or await _any(connection, _RUNS, asked.session):
         return taken
     return await _take(connection, asked.parameters() | {"crashes": ANY_NUMBER, "limit": min(asked.limit, 1)})
@@ -127,8 +131,13 @@ async def _take(connection: Connection, wanted: dict[str, Any]) -> list[Taken]:
 
 async def _in_order(connection: Connection, rows: list[Taken]) -> list[Taken]:
     rejected = await _rejected(connection, rows)
-    rows.sort(key=lambda row: (row[0] is None, row[0], row[1]))
-    return [(*row, rejected.get(row[1], ())) for row in rows]
+    return [(*row, rejected.get(row[1], ())) for row in sorted(rows, key=_place)]
+
+
+def _place(row: Taken) -> tuple[Any, ...]:
+    """Its place among those that are claimed at once."""
+    run_after, number, *_ = row
+    return run_after is None, run_after, number
 
 
 async def _rejected(connection: Connection, rows: Sequence[Taken]) -> dict[int, tuple[str, ...]]:

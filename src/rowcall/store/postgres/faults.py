@@ -28,7 +28,6 @@ _BY_STATE: dict[str, tuple[type[StoreError], str]] = {
     "53200": (Busy, "the server has no memory left"),
     "53300": (Busy, "the server takes no more connections"),
     "25006": (ReadOnly, "it takes no writes (a standby, or set to read-only)"),
-    "42501": (Unavailable, "its user lacks a right"),
     "58030": (Unavailable, "the server's disk reports an error"),
     "42P01": (Unavailable, "its tables are gone"),
     "3F000": (Unavailable, "its tables are gone"),
@@ -38,7 +37,7 @@ _BY_STATE: dict[str, tuple[type[StoreError], str]] = {
 _AWAY_CLASSES = ("08", "57P", "25P03")
 """The connection failed; the server shuts down, or starts; it hung up on an idle transaction."""
 
-_GRANT = "Have its owner run: GRANT CREATE ON DATABASE {database} TO {user}"
+_GRANT = "Have its owner grant it: to make a store takes GRANT CREATE ON DATABASE, to use one all rights to its schema."
 # A refused connection has no code, only the server's or the library's words for it.
 _AT_THE_DOOR: tuple[tuple[str, type[StoreError], str, str], ...] = (
     ("starting up", *_AWAY, "It is starting; try again."),
@@ -49,7 +48,7 @@ _AT_THE_DOOR: tuple[tuple[str, type[StoreError], str, str], ...] = (
     ("password authentication failed", Unavailable, "the server refuses the password of its user", "Correct it."),
     ("no password supplied", Unavailable, "the server asks for a password", "Put it into the address of [store] path."),
     ("pg_hba.conf", Unavailable, "the server lets this user in from here not at all", "Allow it in its pg_hba.conf."),
-    ("role", Unavailable, "there is no such user", "Correct the user in [store] path, or make it: createuser"),
+    ('role "', Unavailable, "there is no such user", "Correct the user in [store] path, or make it: createuser"),
     ("does not exist", Unavailable, "there is no such database", "Make it: createdb, or correct [store] path."),
     ("permission denied", Unavailable, "its user may not connect to it", "Have its owner GRANT CONNECT."),
     ("refused", Unavailable, "nothing listens there", "Start the server, or correct host and port in [store] path."),
@@ -92,6 +91,8 @@ def _refused(error: psycopg.OperationalError, name: str) -> StoreError:
 
 def _from_postgres(error: psycopg.Error, name: str) -> Exception:
     state = error.sqlstate or ""
+    if state == "42501":
+        return Unavailable(f"{name}: its user lacks a right ({error.diag.message_primary})", remedy=_GRANT)
     if state in _BY_STATE:
         return _say(name, *_BY_STATE[state])
     if state.startswith(_AWAY_CLASSES) or (not state and isinstance(error, psycopg.OperationalError)):

@@ -66,6 +66,7 @@ async def flaws(connection: Connection, kind: str) -> list[Flaw]:
 
 async def prunable(connection: Connection, kind: str, before: str) -> int:
     """Payloads of jobs that were done before a time."""
+    await patiently(connection)
     return int(await first(connection, _PRUNABLE, (kind, before)))
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from rowcall.store.facts import Selection
 from rowcall.store.postgres.pool import Connection
-from rowcall.store.postgres.queries import choice, fetch
+from rowcall.store.postgres.queries import choice, fetch, patiently
 
 # In the order of the rows, as everybody else locks them, and to the end of the transaction.
-_CHOOSE = "SELECT rowid FROM rowcall.jobs WHERE rowid IN (CHOSEN) ORDER BY rowid FOR UPDATE"
+_CHOOSE = "SELECT rowid FROM rowcall.jobs WHERE rowid IN (CHOSEN) ORDER BY rowid FOR NO KEY UPDATE"
 _SUPERSEDE = """
     UPDATE rowcall.results SET superseded = true FROM rowcall.jobs
     WHERE jobs.rowid = ANY(%(rows)s) AND jobs.status = 'done'
@@ -39,4 +39,5 @@ async def cancel(connection: Connection, kind: str, selection: Selection) -> int
 
 async def _choose(connection: Connection, kind: str, selection: Selection) -> dict[str, list[int]]:
     query, wanted = choice(kind, selection)
+    await patiently(connection)
     return {"rows": [row for (row,) in await fetch(connection, _CHOOSE.replace("CHOSEN", query), wanted)]}

@@ -4,11 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
+from itertools import count
 from typing import Concatenate, ParamSpec, Protocol, Self, TypeVar
 
-from rowcall.errors import StoreError
 from rowcall.place import StorePlace
-from rowcall.store.moving import PAGE, TABLES, Contents, Key, Mark, Origin, Page, Row, Sink, Source, Standing, Table
+from rowcall.store.moving import (
+    PAGE,
+    TABLES,
+    Contents,
+    Key,
+    Mark,
+    Origin,
+    Page,
+    Row,
+    Sink,
+    Source,
+    Standing,
+    Table,
+    not_alone,
+)
 from rowcall.store.postgres import schema
 from rowcall.store.postgres.pool import Connection, Database, fetched
 from rowcall.store.postgres.queries import fetch, patiently
@@ -44,6 +58,7 @@ _EMPTY = """
         AND NOT EXISTS (SELECT 1 FROM rowcall.runs)
 """
 
+_ALONE = "LOCK TABLE rowcall.moving IN EXCLUSIVE MODE"
 _MARKED = "SELECT source, state, mark FROM rowcall.moving"
 _BEGIN = "INSERT INTO rowcall.moving VALUES (%s, %s, %s)"
 _GO_ON = "UPDATE rowcall.moving SET mark = %(after)s WHERE mark = %(before)s"
@@ -89,7 +104,7 @@ class PostgresSource(Source):
         """Open an existing store; raises as ``PostgresReader.open``."""
         database = await Database.open(url)
         try:
-            await database.read(schema.require)
+            await database.read(schema.require, database.name)
         except BaseException:
             await database.close()
             raise
@@ -156,7 +171,16 @@ class PostgresSink(Sink):
 
     async def finish(self, stop_reason: str) -> None:
         """Make a store of it."""
-        await self._database.run(_finish, stop_reason)
+        tries = count(1)
+
+        async def finish(connection: Connection) -> None:
+            first_try = next(tries) == 1
+            if await _end(connection):
+                await _make_whole(connection, stop_reason)
+            elif first_try:  # else it was done, and only the reply to that was lost
+                raise not_alone(self.name)
+
+        await self._database.run(finish)
 
 
 async def _state(connection: Connection) -> str:
@@ -189,7 +213,8 @@ async def _count(connection: Connection, table: Table) -> int:
 
 
 async def _begin(connection: Connection, origin: Origin, name: str) -> Mark:
-    await schema.make(connection)
+    await schema.make(connection, name)
+    await connection.execute(_ALONE)
     standing = await _standing(connection)
     if mark := standing.go_on(origin, name):
         return mark
@@ -210,7 +235,7 @@ async def _put(connection: Connection, page: Page, name: str) -> None:
     if not (await connection.execute(_GO_ON, marks)).rowcount:
         if await fetch(connection, _IS_IN, (page.after.text,)):
             return
-        raise StoreError(f"{name}: somebody else migrates into it", remedy="Let that end.")
+        raise not_alone(name)
     await _copy(connection, page.table, page.rows)
 
 
@@ -221,10 +246,13 @@ async def _copy(connection: Connection, table: Table, rows: list[Row]) -> None:
             await copy.write_row(row)
 
 
-async def _finish(connection: Connection, stop_reason: str) -> None:
+async def _end(connection: Connection) -> bool:
+    return (await connection.execute(_END)).rowcount > 0
+
+
+async def _make_whole(connection: Connection, stop_reason: str) -> None:
     await patiently(connection)
     await connection.execute(_STAND_STILL)
     await connection.execute(_END_RUNS, (stop_reason,))
     await connection.execute(_NUMBERS)
     await connection.execute(_ANALYZE)
-    await connection.execute(_END)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
@@ -25,9 +26,10 @@ from rowcall.store.postgres.pool import Connection
 
 Name = TypeVar("Name")
 
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
 _TOKENS = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
 
-_PATIENTLY = "SELECT set_config('statement_timeout', '0', true)"
+_PATIENTLY = "SELECT set_config('statement_timeout', '0', true), set_config('work_mem', '64MB', true)"
 
 _KINDS = "SELECT DISTINCT kind FROM rowcall.requests ORDER BY kind"
 
@@ -155,8 +157,10 @@ _HAS_ALL = """
         SELECT 1 FROM rowcall.payloads
         WHERE job = jobs.rowid AND rowcall.has_cells(record, %(columns)s::text[], %(cells)s::text[]))
 """
-_BY_STATUS = "SELECT status, count(*) FROM rowcall.jobs WHERE rowid IN (CHOSEN) GROUP BY status"
-_SAMPLE = "SELECT id FROM rowcall.jobs WHERE rowid IN (CHOSEN) ORDER BY rowid LIMIT 5"
+_SELECTED = """
+    WITH chosen AS MATERIALIZED (SELECT rowid, status, id FROM rowcall.jobs WHERE rowid IN (CHOSEN))
+    SELECT status, count(*), ARRAY(SELECT id FROM chosen ORDER BY rowid LIMIT 5) FROM chosen GROUP BY status
+"""
 _UNMATCHED = """
     SELECT word FROM unnest(%(words)s::text[]) WITH ORDINALITY AS asked (word, place)
     WHERE NOT EXISTS (SELECT 1 FROM rowcall.jobs WHERE kind = %(kind)s AND id = word)
@@ -182,6 +186,7 @@ async def kinds(connection: Connection) -> list[str]:
 
 async def counts(connection: Connection, kind: str) -> Counts:
     """A kind at a glance: one walk over its jobs."""
+    await patiently(connection)
     groups = await fetch(connection, _COUNTS, (kind,))
     ((attempts, *tokens, cost),) = await fetch(connection, _TOTALS, (kind,))
     return Counts(
@@ -208,6 +213,7 @@ def _added(pairs: Iterable[tuple[Name, int]]) -> dict[Name, int]:
 
 async def errors(connection: Connection, kind: str) -> list[ErrorGroup]:
     """Failed jobs by reason, most first."""
+    await patiently(connection)
     return [ErrorGroup(*row) for row in await fetch(connection, _ERRORS, (kind,))]
 
 
@@ -256,17 +262,19 @@ async def last_calls(connection: Connection, kind: str, keys: Sequence[str]) -> 
 
 
 def known(keys: Iterable[str]) -> list[str]:
-    """The keys among these that a store can have: no text in PostgreSQL holds a NUL."""
-    return [key for key in keys if "\0" not in key]
+    """The keys among these that a store can have: no text in PostgreSQL holds a NUL, or half a surrogate pair."""
+    return [key for key in keys if not _NO_TEXT.search(key)]
 
 
 async def strays(connection: Connection, kind: str, pass_: int) -> int:
     """Pending and failed jobs of other passes."""
+    await patiently(connection)
     return int(await first(connection, _STRAYS, (kind, pass_)))
 
 
 async def request_standing(connection: Connection, kind: str, hash_: str) -> RequestStanding:
     """How a request stands to what is in the store: one walk over the kind's jobs."""
+    await patiently(connection)
     number = await first(connection, _REQUEST, (kind, hash_))
     latest = await first(connection, _LATEST, (kind,))
     done = dict(await fetch(connection, _DONE, {"kind": kind, "number": number}))
@@ -306,12 +314,12 @@ def choice(kind: str, selection: Selection) -> tuple[str, dict[str, Any]]:
 async def select(connection: Connection, kind: str, selection: Selection) -> Selected:
     """What a selection holds."""
     query, wanted = choice(kind, selection)
-    groups = await fetch(connection, _BY_STATUS.replace("CHOSEN", query), wanted)
-    sample = await fetch(connection, _SAMPLE.replace("CHOSEN", query), wanted)
+    await patiently(connection)
+    groups = await fetch(connection, _SELECTED.replace("CHOSEN", query), wanted)
     unmatched = await fetch(connection, _UNMATCHED, wanted)
     return Selected(
-        {Status(status): count for status, count in groups},
-        tuple(key for (key,) in sample),
+        {Status(status): count for status, count, _ in groups},
+        tuple(groups[0][2]) if groups else (),
         tuple(word for (word,) in unmatched),
     )
 
@@ -322,7 +330,7 @@ async def check(connection: Connection) -> list[str]:
 
 
 async def patiently(connection: Connection) -> None:
-    """Let the statements of this transaction take as long as they need: for walks over all that there is."""
+    """Let the statements of this transaction take the time and the memory that a walk over all there is needs."""
     await connection.execute(_PATIENTLY)
 
 

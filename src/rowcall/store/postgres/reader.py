@@ -54,7 +54,7 @@ class PostgresReader(Reader):
         """
         database = await Database.open(url)
         try:
-            await database.read(schema.require)
+            await database.read(schema.require, database.name)
         except BaseException:
             await database.close()
             raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from importlib.resources import files
 
 from rowcall.errors import NoStore, SchemaMismatch
@@ -22,41 +23,43 @@ _CLEAR = "DELETE FROM rowcall.schema_version"
 _MOVING = "SELECT source FROM rowcall.moving"
 
 
-async def require(connection: Connection) -> None:
-    """See that there is a store that this rowcall can read.
+async def require(connection: Connection, name: str) -> None:
+    """See that there is a store that this rowcall can read; ``name`` is the database's, for people.
 
     Raises:
         NoStore: there is none yet.
         SchemaMismatch: a newer or an older rowcall made it, or another program; a migration into it is not finished.
     """
-    version = await _version(connection)
+    version = await _version(connection, name)
     if not version:
-        raise NoStore("there is no store yet in this database", remedy="`rowcall run` makes it.")
+        raise NoStore(f"{name}: there is no store yet", remedy="`rowcall run` makes it.")
     if version < VERSION:
-        raise SchemaMismatch("an older rowcall made the tables", remedy="`rowcall run` brings them up to date.")
-    await _require_whole(connection)
+        raise SchemaMismatch(
+            f"{name}: an older rowcall made the tables", remedy="`rowcall run` brings them up to date."
+        )
+    await _require_whole(connection, name)
 
 
-async def prepare(connection: Connection) -> None:
+async def prepare(connection: Connection, name: str) -> None:
     """As ``make``, and see that it is a whole store.
 
     Raises:
         SchemaMismatch: as there; or a migration into it is not finished.
     """
-    await make(connection)
-    await _require_whole(connection)
+    await make(connection, name)
+    await _require_whole(connection, name)
 
 
-async def make(connection: Connection) -> None:
+async def make(connection: Connection, name: str) -> None:
     """Make the tables or bring them up to date; one process at a time, all steps in one transaction.
 
     Raises:
         SchemaMismatch: a newer rowcall made them, or another program.
     """
-    if await _version(connection) == VERSION:
+    if await _version(connection, name) == VERSION:
         return
     await connection.execute(_LOCK)
-    version = await _version(connection)
+    version = await _version(connection, name)
     for step in MIGRATIONS[version:]:
         script = files("rowcall.store.postgres").joinpath(step).read_text("utf-8")
         await connection.execute(script.encode(), prepare=False)
@@ -64,7 +67,7 @@ async def make(connection: Connection) -> None:
     await connection.execute(_MARK, (VERSION,))
 
 
-async def _version(connection: Connection) -> int:
+async def _version(connection: Connection, name: str) -> int:
     """The version of the tables, 0 where there are none.
 
     Raises:
@@ -74,21 +77,21 @@ async def _version(connection: Connection) -> int:
     if not there:
         if tables:
             raise SchemaMismatch(
-                "the schema `rowcall` of this database is another program's", remedy="Name another database."
+                f"{name}: the schema `rowcall` there is another program's", remedy="Name another database."
             )
         return 0
     (version,) = await fetched(connection, _VERSION)
     if (version or 0) > VERSION:
         raise SchemaMismatch(
-            f"a newer rowcall made the tables (schema {version}; this one knows {VERSION})",
+            f"{name}: a newer rowcall made the tables (schema {version}; this one knows {VERSION})",
             remedy="Update rowcall: pip install -U rowcall",
         )
     return version or 0
 
 
-async def _require_whole(connection: Connection) -> None:
+async def _require_whole(connection: Connection, name: str) -> None:
     for (source,) in await (await connection.execute(_MOVING)).fetchall():
         raise SchemaMismatch(
-            f"a migration from {source} into this database is not finished",
-            remedy=f"Go on with it: rowcall migrate --from {source} --to ...",
+            f"{name}: a migration from {source} into it is not finished",
+            remedy=f"Go on with it: rowcall migrate --from {shlex.quote(source)} --to URL",
         )

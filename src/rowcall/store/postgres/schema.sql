@@ -47,6 +47,7 @@ CREATE TABLE rowcall.jobs (
 );
 
 CREATE INDEX jobs_pending ON rowcall.jobs (kind, pass, run_after, rowid) WHERE status = 'pending';
+CREATE INDEX jobs_waiting ON rowcall.jobs (run_after) WHERE status = 'pending' AND run_after IS NOT NULL;
 CREATE INDEX jobs_running ON rowcall.jobs (session, crashes) WHERE status = 'running';
 CREATE INDEX jobs_reason ON rowcall.jobs (kind, reason) WHERE reason IS NOT NULL OR status = 'failed';
 
@@ -205,8 +206,8 @@ CREATE TABLE rowcall.moving (
     mark   text NOT NULL
 );
 
--- Whether a text is JSON, which PostgreSQL 15 says only by failing.
-CREATE FUNCTION rowcall.is_json(value text) RETURNS boolean LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+-- Whether a text is JSON, which PostgreSQL 15 says only by failing. What catches errors is not for parallel workers.
+CREATE FUNCTION rowcall.is_json(value text) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
     RETURN value::json IS NOT NULL;
 EXCEPTION WHEN invalid_text_representation OR untranslatable_character THEN
@@ -217,7 +218,7 @@ $$;
 -- Whether a record has all these cells, by their text: numbers as they stand, null as ''. A record that holds a NUL,
 -- which no text of PostgreSQL can, is compared without it.
 CREATE FUNCTION rowcall.has_cells(record text, columns text[], cells text[]) RETURNS boolean
-LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     fields json;
     cell json;

@@ -31,14 +31,15 @@ _BEAT = """
     UPDATE rowcall.sessions SET beat = beat + 1, locked = %(locked)s, beat_at = rowcall.moment() WHERE id = %(session)s
 """
 _BEATS = "SELECT id, beat FROM rowcall.sessions WHERE id <> %s"
-_NOW = "SELECT extract(epoch FROM rowcall.moment())::float8"
-_KNOWN = "SELECT 1 FROM rowcall.sessions WHERE id = %s FOR NO KEY UPDATE"
+_KNOWN = """
+    SELECT extract(epoch FROM rowcall.moment())::float8 FROM rowcall.sessions WHERE id = %s FOR NO KEY UPDATE
+"""
 _REOPEN_RUNS = """
     UPDATE rowcall.runs SET ended_at = NULL, stop_reason = NULL WHERE session = %s AND stop_reason = 'crashed'
 """
 _FORGET = "DELETE FROM rowcall.sessions WHERE id = ANY(%s)"
 
-# Sessions whose lock nobody has, of those that have one.
+# Sessions whose lock nobody has, of those that have one. Any user may look into pg_locks.
 _UNLOCKED = f"""
     locked AND id NOT IN (
         SELECT objid::bigint FROM pg_locks
@@ -103,7 +104,8 @@ _END_RUN = "UPDATE rowcall.runs SET ended_at = rowcall.moment(), stop_reason = %
 _HEAL = """
     UPDATE rowcall.jobs SET run_after = now, wait_ms = 0
     FROM (SELECT rowcall.moment() AS now) AS clock
-    WHERE status = 'pending' AND run_after > now + make_interval(secs => wait_ms / 1000.0 + 0.1)
+    WHERE status = 'pending' AND run_after > (SELECT rowcall.moment())
+    AND run_after > now + make_interval(secs => wait_ms / 1000.0 + 0.1)
 """
 
 
@@ -130,10 +132,12 @@ async def ensure(connection: Connection, session: int) -> float:
 
     Returns the server's time, in seconds since 1970.
     """
-    if await (await connection.execute(_KNOWN, (session,))).fetchone() is None:
+    known = await (await connection.execute(_KNOWN, (session,))).fetchone()
+    if known is None:
         await connection.execute(_BEGIN, {"session": session, "host": _HOST, "pid": os.getpid(), "locked": False})
         await connection.execute(_REOPEN_RUNS, (session,))
-    return float((await fetched(connection, _NOW))[0])
+        known = await fetched(connection, _KNOWN, (session,))
+    return float(known[0])
 
 
 async def end(connection: Connection, session: int) -> None:

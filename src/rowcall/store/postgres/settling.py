@@ -13,7 +13,7 @@ from rowcall.store.postgres.pool import Connection
 _NOBODY = 0
 
 _CLAIMED = {"row": "bigint", "epoch": "bigint", "request": "bigint", "hash": "text"}
-_WAITING = _CLAIMED | {"wait": "float8"}
+_WAITING = _CLAIMED | {"held": "text", "wait": "float8"}
 _TOKENS = {"input": "bigint", "output": "bigint", "cached": "bigint", "reasoning": "bigint", "cost": "bigint"}
 _CALL = {"http_status": "integer", "request_id": "text", "latency_ms": "float8", **_TOKENS}
 _CLOSED = _WAITING | {"status": "text", "charged": "integer", "error": "text", "reason": "text"} | _CALL
@@ -34,21 +34,23 @@ _WAITS = """
 """
 _THIS_CLAIM = """
     WHERE rowid = given.row AND jobs.epoch = given.epoch AND jobs.request = given.request AND input_hash = given.hash
+    AND jobs.status = given.held
 """
-# After a call. The fence: this very claim, and still what was claimed.
+# After a call. The fence: this very claim, and still what was claimed. The status is compared with a column, lest a
+# partial index be taken for the shortest way to the row.
 _CLOSE = f"""
     UPDATE rowcall.jobs SET status = given.status, attempts = attempts + given.charged, crashes = 0, session = NULL,
         {_WAITS}, error = given.error, reason = given.reason, updated_at = (SELECT rowcall.moment()),
         http_status = given.http_status, request_id = given.request_id, latency_ms = given.latency_ms,
         input_tokens = given.input, output_tokens = given.output, cached_tokens = given.cached,
         reasoning_tokens = given.reasoning, cost = given.cost
-    FROM {_given(_CLOSED)} {_THIS_CLAIM} AND jobs.status = %(held)s RETURNING rowid, kind
+    FROM {_given(_CLOSED)} {_THIS_CLAIM} RETURNING rowid, kind
 """  # noqa: S608  constants
 # Without one.
 _PUT_BACK = f"""
     UPDATE rowcall.jobs SET status = 'pending', crashes = 0, session = NULL, updated_at = (SELECT rowcall.moment()),
         {_WAITS}
-    FROM {_given(_WAITING)} {_THIS_CLAIM} AND status = 'running' RETURNING rowid, kind
+    FROM {_given(_WAITING)} {_THIS_CLAIM} RETURNING rowid, kind
 """  # noqa: S608  constants
 # It was edited while it ran: what was called is not what is wanted any more.
 _START_OVER = """
@@ -67,9 +69,9 @@ _OUTDONE = """
 _RESULTS = f"""
     INSERT INTO rowcall.results (job, epoch, request, input_hash, superseded, batch, at,
         input_tokens, output_tokens, cached_tokens, reasoning_tokens, cost, value)
-    SELECT row, given.epoch, given.request, hash, superseded, batch, (SELECT rowcall.moment()),
-        input, output, cached, reasoning, given.cost, value
-    FROM {_given(_ANSWERED)} JOIN rowcall.jobs ON rowid = row ORDER BY row
+    SELECT row, epoch, request, hash, superseded, (SELECT batch FROM rowcall.jobs WHERE rowid = row),
+        (SELECT rowcall.moment()), input, output, cached, reasoning, cost, value
+    FROM {_given(_ANSWERED)}
     ON CONFLICT (job, epoch) DO NOTHING RETURNING job
 """  # noqa: S608  constants
 _TRIES = f"""
@@ -77,7 +79,7 @@ _TRIES = f"""
         input_tokens, output_tokens, cached_tokens, reasoning_tokens, cost, body)
     SELECT row, epoch, (SELECT rowcall.moment()), class, reason, error, charged, http_status, request_id, latency_ms,
         input, output, cached, reasoning, cost, body
-    FROM {_given(_FAILED)} ORDER BY row
+    FROM {_given(_FAILED)}
     ON CONFLICT (job, epoch) DO NOTHING RETURNING job
 """  # noqa: S608  constants
 _ADD = f"""
@@ -128,7 +130,7 @@ async def _hit(connection: Connection, decided: Sequence[Decided]) -> dict[int, 
     uncalled = [_waiting(each) for each in decided if not each.settlement.outcome]
     kinds: dict[int, str] = {}
     if called:
-        kinds |= await _pairs(connection, _CLOSE, {"held": "running", **_arrays(called, _CLOSED)})
+        kinds |= await _pairs(connection, _CLOSE, _arrays(called, _CLOSED))
     if uncalled:
         kinds |= await _pairs(connection, _PUT_BACK, _arrays(uncalled, _WAITING))
     return kinds
@@ -157,8 +159,8 @@ async def _keep_late(connection: Connection, decided: Decided, used: Used) -> bo
 
 
 async def _close_pending(connection: Connection, decided: Decided) -> bool:
-    wanted = {"held": "pending", **_arrays([_waiting(decided)], _CLOSED)}
-    return bool(await _pairs(connection, _CLOSE, wanted))
+    wanted = _waiting(decided) | {"held": "pending"}
+    return bool(await _pairs(connection, _CLOSE, _arrays([wanted], _CLOSED)))
 
 
 async def _keep(connection: Connection, decided: Sequence[Decided], kinds: dict[int, str], used: Used) -> int:
@@ -187,7 +189,7 @@ async def _insert(
 
 def _waiting(decided: Decided) -> dict[str, Any]:
     seconds = wait(decided.settlement)
-    return decided.parameters | {"wait": None if seconds is None else min(seconds, LONGEST_WAIT)}
+    return decided.parameters | {"held": "running", "wait": None if seconds is None else min(seconds, LONGEST_WAIT)}
 
 
 def _arrays(rows: Sequence[dict[str, Any]], columns: dict[str, str]) -> dict[str, list[Any]]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+import time
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from typing import Any, Literal, Self
@@ -49,6 +50,7 @@ from rowcall.store.postgres import (
     withdrawing,
 )
 from rowcall.store.postgres.faults import translated
+from rowcall.store.postgres.floors import Floors
 from rowcall.store.postgres.locks import SessionLock
 from rowcall.store.postgres.pool import Connection, Database, nobody
 from rowcall.store.postgres.reader import PostgresReader
@@ -65,7 +67,9 @@ class PostgresStore(PostgresReader, Store):
         self._lock_watch = sessions.LockWatch(looks_apart)
         self._latest = 0.0
         self._takes = count(1)
+        self._lost: set[tuple[int, int]] = set()
         self._seen = Seen()
+        self._floors = Floors(database.waits, database.name)
         self._errands: set[asyncio.Task[None]] = set()
 
     @classmethod
@@ -98,7 +102,7 @@ class PostgresStore(PostgresReader, Store):
         """
         database = await Database.open(url, durability=durability, busy_wait=busy_wait, waits=waits)
         try:
-            await database.run(schema.prepare)
+            await database.run(schema.prepare, database.name)
         except BaseException:
             await database.close()
             raise
@@ -128,9 +132,13 @@ class PostgresStore(PostgresReader, Store):
         async def beat(connection: Connection) -> tuple[dict[int, int], list[Claim]]:
             now, counters = await sessions.beat(connection, session, self._is_locked(session))
             await self._notice(connection, now)
+            for take in lost:
+                await settling.hand_back(connection, *take)
             return counters, await withdrawing.cancelled(connection, claims)
 
+        lost = set(self._lost)
         counters, cancelled = await self._database.run_lightly(beat)
+        self._lost -= lost
         self._watch.note(counters)
         return cancelled
 
@@ -193,21 +201,26 @@ class PostgresStore(PostgresReader, Store):
         only: Sequence[int] | None = None,
     ) -> list[Job]:
         """Take at most ``limit`` claimable jobs; see the contract. A cancelled claim puts back what it took."""
-        asked = claiming.Asked(session, next(self._takes), kind, pass_, limit, fresh_only, only)
-        tries = count()
-
-        async def claim(connection: Connection) -> list[claiming.Taken]:
-            await self._notice(connection, await sessions.ensure(connection, session))
-            before = await claiming.taken_before(connection, asked) if next(tries) else []
-            return before or await claiming.claim(connection, asked)
-
+        floor = self._floors.of((kind, pass_))
+        asked = claiming.Asked(session, next(self._takes), kind, pass_, limit, fresh_only, only, floor)
         try:
-            taken = await self._database.run_by_index(claim)
+            taken = await self._database.run_by_index(self._claim, asked, count())
             with translated(self._database.name):
                 return [claiming.read_job(row) for row in taken]
-        except asyncio.CancelledError:
+        except BaseException:  # it may have been written all the same: nobody would ever call what it took
+            self._lost.add((session, asked.take))
             self._errand(self._hand_back(session, asked.take))
             raise
+
+    async def _claim(self, connection: Connection, asked: claiming.Asked, tries: Iterator[int]) -> list[claiming.Taken]:
+        """One try at a claim; one whose reply was lost gives what it took then."""
+        await self._notice(connection, await sessions.ensure(connection, asked.session))
+        if next(tries) and (before := await claiming.taken_before(connection, asked)):
+            return before
+        began = time.monotonic()
+        taken = await claiming.claim(connection, asked)
+        await self._floors.note(connection, (asked.kind, asked.pass_), asked.floor, taken, time.monotonic() - began)
+        return taken
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[Settlement]:
         """Write decisions in one transaction; returns those that came too late (the fence).
@@ -316,6 +329,7 @@ class PostgresStore(PostgresReader, Store):
         """Once the claim, whose caller is gone, is through."""
         await self._database.settled()
         await self._database.run(settling.hand_back, session, take)
+        self._lost.discard((session, take))
 
     def _errand(self, work: Coroutine[Any, Any, None]) -> None:
         """Do something that nobody waits for but ``close``."""

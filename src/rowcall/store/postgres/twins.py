@@ -59,7 +59,7 @@ _TO_PENDING = """
         FROM found JOIN rowcall.jobs
             ON jobs.kind = found.kind AND jobs.input_hash = found.hash AND jobs.request = found.request
         WHERE status = 'pending' AND (jobs.pass IS NULL OR jobs.pass = found.pass) AND NOT HAS_ONE
-        LIMIT %(most)s FOR UPDATE OF jobs SKIP LOCKED)
+        LIMIT %(most)s FOR NO KEY UPDATE OF jobs SKIP LOCKED)
 """
 _GIVE = """
     , done AS (

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from rowcall.store.facts import Claim, RolledBack
 from rowcall.store.postgres.pool import Connection
-from rowcall.store.postgres.queries import fetch
+from rowcall.store.postgres.queries import fetch, patiently
 
 _CANCELLED = """
     SELECT jobs.rowid, jobs.epoch FROM unnest(%s::bigint[], %s::bigint[]) AS claim (row, epoch)
@@ -30,13 +31,20 @@ _ROLLED = """
         WHERE job = jobs.rowid AND request = jobs.request AND input_hash = jobs.input_hash AND NOT superseded
         ORDER BY epoch DESC LIMIT 1)
 """
-_COUNT = f"SELECT count(previous), count(*) - count(previous) FROM ({_ROLLED}) AS rolled"  # noqa: S608  constants
-_SAMPLE = f"SELECT key FROM ({_ROLLED}) AS rolled ORDER BY row LIMIT 5"  # noqa: S608  constants
+_SEEN = f"""
+    WITH rolled AS MATERIALIZED ({_ROLLED})
+    SELECT count(previous), count(*) - count(previous), ARRAY(SELECT key FROM rolled ORDER BY row LIMIT 5) FROM rolled
+"""  # noqa: S608  constants
 
-_CHOOSE = _ROLLED + " ORDER BY jobs.rowid FOR UPDATE OF jobs"
+# Only what is locked is looked at and changed: an answer that comes in meanwhile is one of after the rollback.
+_LOCK = """
+    SELECT rowid FROM rowcall.jobs WHERE kind = %(kind)s AND rowid IN (
+        SELECT job FROM rowcall.results WHERE batch = %(batch)s AND NOT superseded)
+    ORDER BY rowid FOR NO KEY UPDATE
+"""
+_CHOOSE = _ROLLED + " AND jobs.rowid = ANY(%(rows)s) ORDER BY jobs.rowid"
 _SUPERSEDE = """
-    UPDATE rowcall.results SET superseded = true FROM rowcall.jobs
-    WHERE results.batch = %(batch)s AND NOT superseded AND jobs.rowid = job AND kind = %(kind)s
+    UPDATE rowcall.results SET superseded = true WHERE batch = %(batch)s AND NOT superseded AND job = ANY(%(rows)s)
 """
 # The payload is that of the newest input; where the previous answer was made with another, it is brought anew.
 _DROP_OTHER_PAYLOADS = """
@@ -68,19 +76,22 @@ async def cancelled(connection: Connection, claims: Sequence[Claim]) -> list[Cla
 
 async def batches(connection: Connection, kind: str) -> list[str]:
     """The batches of a kind, by name."""
+    await patiently(connection)
     return [batch for (batch,) in await fetch(connection, _BATCHES, {"kind": kind})]
 
 
 async def batch_answers(connection: Connection, kind: str, batch: str) -> RolledBack:
     """What ``rollback`` would do."""
-    wanted = {"kind": kind, "batch": batch}
-    ((restored, pending),) = await fetch(connection, _COUNT, wanted)
-    return RolledBack(restored, pending, tuple(key for (key,) in await fetch(connection, _SAMPLE, wanted)))
+    await patiently(connection)
+    ((restored, pending, sample),) = await fetch(connection, _SEEN, {"kind": kind, "batch": batch})
+    return RolledBack(restored, pending, tuple(sample))
 
 
 async def rollback(connection: Connection, kind: str, batch: str) -> RolledBack:
     """Supersede the answers of a batch; jobs fall back to their previous ones, or to pending."""
-    wanted = {"kind": kind, "batch": batch}
+    await patiently(connection)
+    wanted: dict[str, Any] = {"kind": kind, "batch": batch}
+    wanted |= {"rows": [row for (row,) in await fetch(connection, _LOCK, wanted)]}
     rolled = await fetch(connection, _CHOOSE, wanted)
     restored = {"previous": [previous for _, _, previous in rolled if previous is not None]}
     without = {"without": [row for row, _, previous in rolled if previous is None]}

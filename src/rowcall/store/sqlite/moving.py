@@ -10,8 +10,21 @@ from functools import partial
 from pathlib import Path
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
-from rowcall.errors import StoreError
-from rowcall.store.moving import PAGE, TABLES, Contents, Key, Mark, Origin, Page, Row, Sink, Source, Standing, Table
+from rowcall.store.moving import (
+    PAGE,
+    TABLES,
+    Contents,
+    Key,
+    Mark,
+    Origin,
+    Page,
+    Row,
+    Sink,
+    Source,
+    Standing,
+    Table,
+    not_alone,
+)
 from rowcall.store.sqlite.faults import translated
 from rowcall.store.sqlite.file import (
     APPLICATION_ID,
@@ -140,7 +153,7 @@ class SQLiteSink(Sink):
 
     async def finish(self, stop_reason: str) -> None:
         """Make a store of it."""
-        await self._line.run(self._write, lambda connection: _finish(connection, stop_reason))
+        await self._line.run(self._write, lambda connection: _finish(connection, stop_reason, self.name))
 
     def _write(self, connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
         with translated(self._path), transaction(connection):
@@ -220,16 +233,20 @@ def _standing(connection: sqlite3.Connection) -> Standing:
 
 def _put(connection: sqlite3.Connection, page: Page, name: str) -> None:
     marks = {"before": page.before.text, "after": page.after.text}
+    if _owner(connection) != MOVING_ID:
+        raise not_alone(name)
     if not connection.execute(_GO_ON, marks).rowcount:
         if connection.execute(_IS_IN, (page.after.text,)).fetchone():
             return
-        raise StoreError(f"{name}: somebody else migrates into it", remedy="Let that end.")
+        raise not_alone(name)
     columns = page.table.columns
     insert = f"INSERT INTO {page.table.name} ({', '.join(columns)}) VALUES ({_places(columns)})"  # noqa: S608  constants
     connection.executemany(insert, page.rows)
 
 
-def _finish(connection: sqlite3.Connection, stop_reason: str) -> None:
+def _finish(connection: sqlite3.Connection, stop_reason: str, name: str) -> None:
+    if _owner(connection) != MOVING_ID:
+        raise not_alone(name)
     stand_still(connection, stop_reason)
     connection.execute(_NO_OLD_SESSIONS)
     connection.execute(_NEW_SESSIONS)

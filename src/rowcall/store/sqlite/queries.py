@@ -99,8 +99,9 @@ _SESSION = "SELECT id, host FROM sessions WHERE id = ?"
 _REQUEST = "SELECT id FROM requests WHERE kind = ? AND hash = ?"
 _LATEST = "SELECT id FROM requests WHERE kind = ? ORDER BY used DESC LIMIT 1"
 _DONE = """
-    SELECT request IN (SELECT id FROM requests WHERE id = :number OR adopted_as = :number), count(*)
-    FROM jobs NOT INDEXED WHERE kind = :kind AND status = 'done' GROUP BY 1
+    SELECT count(*) FILTER (WHERE request IN (SELECT id FROM requests WHERE id = :number OR adopted_as = :number)),
+        count(*)
+    FROM jobs NOT INDEXED WHERE kind = :kind AND status = 'done'
 """
 
 _RUNNING = """
@@ -271,9 +272,8 @@ def request_standing(connection: sqlite3.Connection, kind: str, hash_: str) -> R
     """How a request stands to what is in the store: one walk over the kind's jobs."""
     number = _first(connection.execute(_REQUEST, (kind, hash_)))
     latest = _first(connection.execute(_LATEST, (kind,)))
-    done = dict(connection.execute(_DONE, {"kind": kind, "number": number}).fetchall())
-    done_at_all = sum(done.values())
-    return RequestStanding(number, latest in (number, None), done.get(1, 0), done_at_all - done.get(1, 0))
+    counting, done = connection.execute(_DONE, {"kind": kind, "number": number}).fetchone()
+    return RequestStanding(number, latest in (number, None), counting, done - counting)
 
 
 def left(connection: sqlite3.Connection, kind: str, pass_: int, now: float, only: Sequence[int] | None = None) -> Left:
