@@ -241,14 +241,18 @@ class SQLiteStore(SQLiteReader, Store):
         fresh_only: bool = False,
         only: Sequence[int] | None = None,
     ) -> list[Job]:
-        """Take at most ``limit`` claimable jobs; see the contract. A cancelled claim puts back what it took."""
+        """Take at most ``limit`` claimable jobs; see the contract. A cancelled claim puts back what it took.
+
+        A power cut may forget a claim that was not settled, and leaves its job pending, as the death of this process
+        would: a settle that reached the disk took all claims before it along.
+        """
         taken: list[claiming.Taken] = []
 
         def take(connection: sqlite3.Connection, now: float) -> None:
             taken[:] = claiming.claim(connection, now, session, kind, pass_, limit, fresh_only, only)
 
         try:
-            await self._patiently(self._transact, take, checkpoint=False)
+            await self._patiently(self._lightly, take)
             with translated(self.path):
                 return [claiming.read_job(row) for row in taken]
         except asyncio.CancelledError:
