@@ -208,6 +208,33 @@ async def test_a_server_that_stays_away(rough_server, desk_of):
         assert await desk.keys() == ["a"]
 
 
+async def test_one_word_for_an_outage(rough_server, desk_of):
+    """However many verbs wait for a server, people are told once; and again when it is away again."""
+    said = asyncio.Queue()
+    with rough_server.database() as name:
+        desk = await desk_of(rough_server.url(name), waits=said.put_nowait)
+        for _ in range(2):
+            rough_server.stop()
+            waiting = [asyncio.create_task(desk.store.left("k", desk.pass_)) for _ in range(3)]
+            await asyncio.wait_for(said.get(), 20)
+            await asyncio.sleep(1.5)  # each waits for a second at most between two tries
+            rough_server.start()
+            await asyncio.gather(*waiting)
+            assert said.empty()
+
+
+async def test_a_lock_taken_again_is_a_sign_of_life(postgres_server, database_url, desk):
+    """Who found a session's lock free before and after does not take it for dead: it has beaten in between."""
+    name, beats = database_url.rpartition("/")[2], "SELECT beat FROM rowcall.sessions"
+    ((before,),) = postgres_server.execute(beats, name)
+    postgres_server.kill_backends(name)
+    for _ in range(200):
+        await asyncio.sleep(0.05)
+        if postgres_server.execute(beats, name) == [(before + 1,)]:
+            return
+    raise AssertionError("it says nothing")
+
+
 # --- callers that are cancelled
 
 

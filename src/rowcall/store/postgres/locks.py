@@ -17,6 +17,8 @@ SESSIONS = 0x726F7763
 """The first half of the lock of a session ("rowc"); the other half is its number."""
 
 _TAKE = "SELECT pg_try_advisory_lock(%s, %s)"
+# Whoever found it free at two looks learns by this that it was held in between.
+_SAY_SO = "UPDATE rowcall.sessions SET beat = beat + 1 WHERE id = %s"
 _GIVE = "SELECT pg_advisory_unlock_all()"
 _KIND = "SELECT pg_advisory_xact_lock(hashtextextended('rowcall kind ' || %s, 0))"
 _TARGET = "SELECT pg_advisory_xact_lock(hashtextextended('rowcall target ' || %s, 0))"
@@ -86,6 +88,7 @@ class SessionLock:
             (self._held,) = await fetched(connection, _TAKE, (SESSIONS, self._session))
             self._first_try.set()
             if self._held:
+                await connection.execute(_SAY_SO, (self._session,))
                 async for _ in connection.notifies():
                     pass
         finally:
