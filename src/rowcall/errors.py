@@ -10,7 +10,7 @@
     |-- RequestChanged              the request is not the one the done records were made with
     |-- RunStopped                  a run that a program waits for ended before all records did
     '-- StoreError
-        |-- Busy                    somebody else holds the file; safe to try again
+        |-- Busy                    somebody else is in the way, or a server is away; safe to try again
         |-- Unavailable             missing folder, not a file, vanished, a server that cannot be reached
         |   '-- NoStore             nobody has made a store there yet
         |-- Full                    no space left; nothing stored is lost
@@ -126,7 +126,7 @@ class StoreError(RowcallError):
 
 
 class Busy(StoreError):
-    """Somebody else holds the file; trying again is safe."""
+    """Somebody else is in the way, or the database cannot be reached just now; trying again is safe."""
 
 
 class Unavailable(StoreError):

@@ -10,7 +10,7 @@ import time
 import pgkit
 import pytest
 from pgwire import Wire
-from storekit import Desk, failure
+from storekit import Desk, entry, failure
 
 from rowcall.errors import Busy, NoStore, ReadOnly, SchemaMismatch, Unavailable
 from rowcall.job import Status
@@ -82,6 +82,19 @@ async def test_a_claim_that_was_given_up(postgres_server, database_url, desk_of)
         wire.lose_replies_to_commits(0)
         await desk.store.beat(desk.session)
         assert await desk.keys() == ["a", "b", "c"]
+
+
+async def test_a_twins_answer_whose_reply_was_lost(lossy):
+    """A claim that was answered by its twin is told as such: it is not called on top of that."""
+    wire, desk = lossy
+    await desk.bring(entry("a", "same"), entry("b", "same"), entry("c", "same"))
+    a, b, c = await desk.claim()
+    await desk.done(a)
+    assert await desk.store.answer_claimed([b]) == [b]
+    wire.lose_replies_to_commits()
+    assert await desk.store.answer_claimed([c]) == [c]
+    assert wire.lost == 1
+    assert await desk.statuses() == dict.fromkeys("abc", "done")
 
 
 async def test_a_settlement_whose_reply_was_lost(lossy):
@@ -193,6 +206,33 @@ async def test_a_server_that_stays_away(rough_server, desk_of):
         assert said == [f"127.0.0.1:{rough_server.port}/{name}: the database cannot be reached"]
         rough_server.start()
         assert await desk.keys() == ["a"]
+
+
+async def test_one_word_for_an_outage(rough_server, desk_of):
+    """However many verbs wait for a server, people are told once; and again when it is away again."""
+    said = asyncio.Queue()
+    with rough_server.database() as name:
+        desk = await desk_of(rough_server.url(name), waits=said.put_nowait)
+        for _ in range(2):
+            rough_server.stop()
+            waiting = [asyncio.create_task(desk.store.left("k", desk.pass_)) for _ in range(3)]
+            await asyncio.wait_for(said.get(), 20)
+            await asyncio.sleep(1.5)  # each waits for a second at most between two tries
+            rough_server.start()
+            await asyncio.gather(*waiting)
+            assert said.empty()
+
+
+async def test_a_lock_taken_again_is_a_sign_of_life(postgres_server, database_url, desk):
+    """Who found a session's lock free before and after does not take it for dead: it has beaten in between."""
+    name, beats = database_url.rpartition("/")[2], "SELECT beat FROM rowcall.sessions"
+    ((before,),) = postgres_server.execute(beats, name)
+    postgres_server.kill_backends(name)
+    for _ in range(200):
+        await asyncio.sleep(0.05)
+        if postgres_server.execute(beats, name) == [(before + 1,)]:
+            return
+    raise AssertionError("it says nothing")
 
 
 # --- callers that are cancelled

@@ -11,8 +11,8 @@ from pgwire import Wire
 from storekit import Desk
 
 from rowcall.store.postgres import PostgresStore, floors
+from rowcall.store.postgres.locks import LockWatch
 from rowcall.store.postgres.pool import Database
-from rowcall.store.postgres.sessions import LockWatch
 
 pytestmark = pytest.mark.postgres
 

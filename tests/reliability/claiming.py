@@ -1,6 +1,6 @@
 """A process that claims from a store until its pass is over, and settles what it claimed.
 
-    python claiming.py STORE LIMIT
+    python claiming.py STORE LIMIT DURABILITY
 
 Once it has its session it says ``begun`` and waits for a line; each claim is then said as ``row epoch``.
 """
@@ -15,8 +15,8 @@ from rowcall.place import StorePlace
 from rowcall.store.opening import open_store
 
 
-async def main(place, limit):
-    async with await open_store(StorePlace.of(place), durability="normal") as store:
+async def main(place, limit, durability):
+    async with await open_store(StorePlace.of(place), durability=durability) as store:
         session = await store.begin_session()
         run = await store.begin_run(session, "k", {})
         print("begun", flush=True)

@@ -20,10 +20,10 @@ CLAIMING = Path(__file__).with_name("claiming.py")
 
 
 @contextlib.asynccontextmanager
-async def claiming(place, limit):
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, CLAIMING, place, str(limit), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
-    )
+async def claiming(place, limit, durability="normal"):
+    command = (sys.executable, CLAIMING, place, str(limit), durability)
+    pipes = {"stdin": asyncio.subprocess.PIPE, "stdout": asyncio.subprocess.PIPE}
+    process = await asyncio.create_subprocess_exec(*command, **pipes)
     try:
         assert await process.stdout.readline() == b"begun\n"
         yield process
@@ -39,6 +39,7 @@ async def fill(store, session, jobs):
     for start in range(0, jobs, 1000):
         entries = [Entry(f"{n}", "h", "{}", f"in:{n}") for n in range(start, min(start + 1000, jobs))]
         await store.enqueue("k", entries, pass_=run.pass_, request=request, batch="b")
+    return run
 
 
 @pytest.mark.parametrize(

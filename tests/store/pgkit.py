@@ -51,9 +51,10 @@ def free_port():
 
 
 class Server:
-    """A server on a free port of 127.0.0.1, with a data folder of its own. ``settings`` go into its command line."""
+    """A server on a free port of an address, with a data folder of its own. ``settings`` go into its command line."""
 
-    def __init__(self, **settings):
+    def __init__(self, host="127.0.0.1", **settings):
+        self.host = host
         self.folder = Path(tempfile.mkdtemp(prefix="rowcall-pg-"))
         self.port = free_port()
         self._bin = binaries()
@@ -67,10 +68,12 @@ class Server:
     def _initialise(self):
         command = [self._bin / "initdb", "-D", self.folder / "data", "-U", USER, "-A", "trust", "-N", "-E", "UTF8"]
         subprocess.run(_as_user(*map(str, command), "--no-instructions", "--locale=C"), check=True, capture_output=True)
+        with (self.folder / "data" / "pg_hba.conf").open("a") as hba:
+            hba.write("host all all samenet trust\n")
 
     def start(self):
         """Start it, and wait until it takes connections."""
-        told = {"port": self.port, "listen_addresses": "127.0.0.1", "unix_socket_directories": self.folder}
+        told = {"port": self.port, "listen_addresses": self.host, "unix_socket_directories": self.folder}
         told |= {"shared_buffers": "128MB", "max_connections": 200, **self._settings}
         options = [f"-c{name}={value}" for name, value in told.items()]
         command = _as_user(str(self._bin / "postgres"), "-D", str(self.folder / "data"), *options)
@@ -105,7 +108,7 @@ class Server:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def url(self, database):
-        return f"postgresql://{USER}@127.0.0.1:{self.port}/{database}"
+        return f"postgresql://{USER}@{self.host}:{self.port}/{database}"
 
     def execute(self, statement, database="postgres"):
         """Do one statement as the superuser; returns its rows, if it gives any."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from storekit import USAGE, entry, failure
+from storekit import USAGE, entry, failure, success
 
 from rowcall.errors import DuplicateKey, InputError, StoreError
 from rowcall.job import Status
-from rowcall.outcome import FailureClass
+from rowcall.outcome import Action, FailureClass, Settlement
 from rowcall.store.facts import Enqueued, Entry, Left, Selection
 from rowcall.values import Number
 
@@ -513,6 +513,18 @@ async def test_late_success_of_another_job(desk, since):
     if since == "claimed":
         assert await desk.done(current, value="current") == []
         assert await desk.answer("a") == "current"
+
+
+@pytest.mark.parametrize("order", [1, -1])
+async def test_a_late_success_beside_the_present_one(desk, order):
+    """A group that holds a job's lost claim and its present one writes the present one, whichever stands first."""
+    late = await _taken_over(desk)
+    current = await desk.one()
+    both = [Settlement(job, Action.DONE, None, success(job.epoch)) for job in (late, current)]
+    assert [each.job.epoch for each in await desk.store.settle(both[::order])] == [late.epoch]
+    assert (await desk.row("a")).status == Status.DONE
+    assert await desk.answer("a") == current.epoch
+    assert await desk.keys() == []
 
 
 async def test_late_answer_to_what_was_asked_before(desk):

@@ -28,12 +28,14 @@ async def api():
 
 
 @pytest.fixture
-def rig(postgres_server):
+async def rig(postgres_server):
     """Makes a project in a folder, whose calls reach an API; each has a database of its own."""
-    with contextlib.ExitStack() as stack:
+    async with contextlib.AsyncExitStack() as stack:
 
         def make(folder, api, server=postgres_server):
-            return PgRig(folder, api, server=server, database=stack.enter_context(server.database()))
+            project = PgRig(folder, api, server=server, database=stack.enter_context(server.database()))
+            stack.push_async_callback(project.kill_all)
+            return project
 
         yield make
 

@@ -27,10 +27,21 @@ class PgRig(Rig):
 
     server: Server = field(kw_only=True)
     database: str = field(kw_only=True)
+    started: list = field(default_factory=list)
 
     @property
     def place(self):
         return self.server.url(self.database)
+
+    async def start(self, *args, **options):
+        self.started.append(await super().start(*args, **options))
+        return self.started[-1]
+
+    async def kill_all(self):
+        """End what a test that failed has left."""
+        for process in self.started:
+            if process.returncode is None:
+                await self.kill(process)
 
     def config(self, text):
         super().config(f'{text}[store]\npath = "{self.place}"\n')

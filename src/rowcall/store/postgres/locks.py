@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Self
@@ -16,6 +17,8 @@ SESSIONS = 0x726F7763
 """The first half of the lock of a session ("rowc"); the other half is its number."""
 
 _TAKE = "SELECT pg_try_advisory_lock(%s, %s)"
+# Whoever found it free at two looks learns by this that it was held in between.
+_SAY_SO = "UPDATE rowcall.sessions SET beat = beat + 1 WHERE id = %s"
 _GIVE = "SELECT pg_advisory_unlock_all()"
 _KIND = "SELECT pg_advisory_xact_lock(hashtextextended('rowcall kind ' || %s, 0))"
 _TARGET = "SELECT pg_advisory_xact_lock(hashtextextended('rowcall target ' || %s, 0))"
@@ -24,6 +27,10 @@ _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.05, 0.5
 """Seconds between two tries to have the lock of a session again."""
 _GIVING = 1.0
 """Seconds for giving it up in good order."""
+
+
+LOOKS_APART = 2.0
+"""Seconds between two looks that find the lock of a session free, before it is dead."""
 
 
 async def lock_kind(connection: Connection, kind: str) -> None:
@@ -81,10 +88,46 @@ class SessionLock:
             (self._held,) = await fetched(connection, _TAKE, (SESSIONS, self._session))
             self._first_try.set()
             if self._held:
+                await connection.execute(_SAY_SO, (self._session,))
                 async for _ in connection.notifies():
                     pass
         finally:
             await _give(connection)
+
+
+class LockWatch:
+    """Which other sessions' locks were free at two looks, with no beat in between.
+
+    One look is not enough: a server that starts anew, and a backend that is killed, free locks of the living, who
+    have them again within a second.
+    """
+
+    def __init__(self, apart: float = LOOKS_APART, clock: Callable[[], float] = time.monotonic) -> None:
+        self._apart = apart
+        self._clock = clock
+        self._since: dict[int, tuple[int, float]] = {}
+
+    def note(self, unlocked: dict[int, int]) -> None:
+        """Take in one look: sessions whose lock is free, with their beats."""
+        now = self._clock()
+        before = self._since
+        self._since = {
+            session: before[session] if session in before and before[session][0] == beat else (beat, now)
+            for session, beat in unlocked.items()
+        }
+
+    @property
+    def dead(self) -> set[int]:
+        """Those whose lock has been free for long enough, at the last look."""
+        return {session for session in self._since if self._until(session) <= 0}
+
+    @property
+    def ripe_in(self) -> float:
+        """Seconds until another look may show more of them dead; 0.0 where there is nothing to wait for."""
+        return max((self._until(session) for session in self._since), default=0.0)
+
+    def _until(self, session: int) -> float:
+        return self._since[session][1] + self._apart - self._clock()
 
 
 async def _give(connection: Connection) -> None:

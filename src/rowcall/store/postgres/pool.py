@@ -108,12 +108,14 @@ class Database:
             retry=retry_if_exception_type(Busy),
             stop=stop_after_delay(busy_wait),
             wait=wait_random_exponential(multiplier=0.02, max=_LONGEST_PAUSE),
+            before_sleep=self._tell,
             reraise=True,
         )
         self._idle: list[Connection] = []
         self._places = asyncio.Semaphore(SIZE)
         self._tries: set[asyncio.Future[Any]] = set()
         self._closed = False
+        self._told = ""
 
     @classmethod
     async def open(
@@ -208,8 +210,10 @@ class Database:
     async def _patiently(self, step: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         if self._closed:
             raise Unavailable("the store is closed")
-        retrying = self._retrying.copy(before_sleep=self._teller())
-        return await retrying(self._to_its_end, lambda: step(*args, **kwargs))
+        retrying = self._retrying.copy()  # each call needs one of its own
+        result: T = await retrying(self._to_its_end, lambda: step(*args, **kwargs))
+        self._told = ""
+        return result
 
     async def _to_its_end(self, step: Callable[[], Awaitable[T]]) -> T:
         """A step that goes on to its end where its caller is cancelled: no transaction stays open, or half done."""
@@ -245,18 +249,13 @@ class Database:
     def _set(self, command: str) -> str:
         return "; ".join(f"{command} {name} = '{value}'" for name, value in self._settings.items())
 
-    def _teller(self) -> Callable[[RetryCallState], None]:
-        """Tells once of a wait that gets long."""
-        told = False
-
-        def tell(state: RetryCallState) -> None:
-            nonlocal told
-            busy = state.outcome.exception() if state.outcome else None
-            if busy and not told and (state.seconds_since_start or 0.0) >= UNSAID_FOR:
-                told = True
-                self.waits(str(busy.args[0]))
-
-        return tell
+    def _tell(self, state: RetryCallState) -> None:
+        """Tell of a wait that gets long, once until something goes through again."""
+        busy = state.outcome.exception() if state.outcome else None
+        words = str(busy.args[0]) if busy else ""
+        if words != self._told and (state.seconds_since_start or 0.0) >= UNSAID_FOR:
+            self._told = words
+            self.waits(words)
 
 
 async def fetched(connection: Connection, statement: str, parameters: Any = None) -> tuple[Any, ...]:

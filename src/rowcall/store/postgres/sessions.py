@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
-import time
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Any
 
 from rowcall.store.facts import Role, Run
@@ -15,8 +14,6 @@ from rowcall.store.postgres import steering
 from rowcall.store.postgres.locks import SESSIONS, lock_kind
 from rowcall.store.postgres.pool import Connection, fetched
 
-LOOKS_APART = 2.0
-"""Seconds between two looks that find the lock of a session free, before it is dead."""
 _CLOCK_STEP = 1.0
 """Seconds by which the server's clock must have gone back to be noticed."""
 
@@ -224,38 +221,3 @@ async def heal(connection: Connection) -> None:
 def went_back(now: float, latest: float) -> bool:
     """Whether a clock went back."""
     return now < latest - _CLOCK_STEP
-
-
-class LockWatch:
-    """Which other sessions' locks were free at two looks, with no beat in between.
-
-    One look is not enough: a server that starts anew, and a backend that is killed, free locks of the living, who
-    have them again within a second.
-    """
-
-    def __init__(self, apart: float = LOOKS_APART, clock: Callable[[], float] = time.monotonic) -> None:
-        self._apart = apart
-        self._clock = clock
-        self._since: dict[int, tuple[int, float]] = {}
-
-    def note(self, unlocked: dict[int, int]) -> None:
-        """Take in one look: sessions whose lock is free, with their beats."""
-        now = self._clock()
-        before = self._since
-        self._since = {
-            session: before[session] if session in before and before[session][0] == beat else (beat, now)
-            for session, beat in unlocked.items()
-        }
-
-    @property
-    def dead(self) -> set[int]:
-        """Those whose lock has been free for long enough, at the last look."""
-        return {session for session in self._since if self._until(session) <= 0}
-
-    @property
-    def ripe_in(self) -> float:
-        """Seconds until another look may show more of them dead; 0.0 where there is nothing to wait for."""
-        return max((self._until(session) for session in self._since), default=0.0)
-
-    def _until(self, session: int) -> float:
-        return self._since[session][1] + self._apart - self._clock()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rowcall.outcome import Failure, Settlement, Success
@@ -101,12 +101,8 @@ _HAND_BACK = """
 
 async def settle(connection: Connection, decided: Sequence[Decided], session: int = _NOBODY) -> list[Settlement]:
     """Write a group; returns those that came too late. What it used is counted in the session's row of the totals."""
-    firsts, seconds = _apart(decided)
-    kinds = await _hit(connection, firsts)
     used = Used()
-    await _keep(connection, [each for each in firsts if each.settlement.job.row in kinds], kinds, used)
-    missed = [each for each in firsts if each.settlement.job.row not in kinds] + seconds
-    late = [each.settlement for each in missed if not await _settle_one(connection, each, used)]
+    late = [each for group in _apart(decided) for each in await _settle(connection, group, used)]
     if spent := used.parameters():
         await connection.execute(_ADD, {"session": session, **_arrays(spent, _SPENT)})
     return late
@@ -117,11 +113,23 @@ async def hand_back(connection: Connection, session: int, take: int) -> None:
     await connection.execute(_HAND_BACK, {"session": session, "take": take})
 
 
-def _apart(decided: Sequence[Decided]) -> tuple[list[Decided], list[Decided]]:
-    """The first settlement of each job, by its row so that two groups meet in one order, and all others."""
-    firsts: dict[int, Decided] = {}
-    seconds = [each for each in decided if firsts.setdefault(each.settlement.job.row, each) is not each]
-    return [firsts[row] for row in sorted(firsts)], seconds
+def _apart(decided: Sequence[Decided]) -> Iterator[list[Decided]]:
+    """Groups that hold a job once, by its row so that those of two sessions meet in one order.
+
+    A job comes twice where its session lost a claim and has it again.
+    """
+    rest = decided
+    while rest:
+        firsts: dict[int, Decided] = {}
+        rest = [each for each in rest if firsts.setdefault(each.settlement.job.row, each) is not each]
+        yield [firsts[row] for row in sorted(firsts)]
+
+
+async def _settle(connection: Connection, decided: Sequence[Decided], used: Used) -> list[Settlement]:
+    kinds = await _hit(connection, decided)
+    await _keep(connection, [each for each in decided if each.settlement.job.row in kinds], kinds, used)
+    missed = [each for each in decided if each.settlement.job.row not in kinds]
+    return [each.settlement for each in missed if not await _settle_one(connection, each, used)]
 
 
 async def _hit(connection: Connection, decided: Sequence[Decided]) -> dict[int, str]:

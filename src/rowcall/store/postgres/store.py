@@ -51,7 +51,7 @@ from rowcall.store.postgres import (
 )
 from rowcall.store.postgres.faults import translated
 from rowcall.store.postgres.floors import Floors
-from rowcall.store.postgres.locks import SessionLock
+from rowcall.store.postgres.locks import LOOKS_APART, LockWatch, SessionLock
 from rowcall.store.postgres.pool import Connection, Database, nobody
 from rowcall.store.postgres.reader import PostgresReader
 from rowcall.store.postgres.seen import Seen
@@ -64,7 +64,7 @@ class PostgresStore(PostgresReader, Store):
         super().__init__(database)
         self._locks: dict[int, SessionLock] = {}
         self._watch = Watch(lease)
-        self._lock_watch = sessions.LockWatch(looks_apart)
+        self._lock_watch = LockWatch(looks_apart)
         self._latest = 0.0
         self._takes = count(1)
         self._lost: set[tuple[int, int]] = set()
@@ -81,7 +81,7 @@ class PostgresStore(PostgresReader, Store):
         lease: float = 60.0,
         busy_wait: float = 30.0,
         waits: Callable[[str], None] = nobody,
-        looks_apart: float = sessions.LOOKS_APART,
+        looks_apart: float = LOOKS_APART,
     ) -> Self:
         """Open a store, or make one in a database that is there.
 
@@ -232,11 +232,16 @@ class PostgresStore(PostgresReader, Store):
 
     async def answer_claimed(self, claimed: Sequence[Job]) -> list[Job]:
         """Settle those claims that a twin's answer is there for; see the contract."""
-        return await self._database.run(twins.answer_claimed, claimed)
+        tries = count()
+
+        async def answer(connection: Connection) -> list[Job]:
+            return await twins.answer_claimed(connection, claimed, again=next(tries) > 0)
+
+        return await self._database.run_by_index(answer)
 
     async def answer_pending(self, answered: Sequence[Job]) -> int:
         """Give the answers of these jobs to their pending twins, 10,000 at most; returns to how many."""
-        return await self._database.run(twins.answer_pending, answered)
+        return await self._database.run_by_index(twins.answer_pending, answered)
 
     async def hand_out(self, kind: str, keys: Sequence[str]) -> None:
         """Note that the calls of these jobs are made elsewhere, and what they ask now."""

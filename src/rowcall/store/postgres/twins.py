@@ -68,22 +68,29 @@ _GIVE = """
         FROM given
         WHERE jobs.rowid = given.row AND jobs.epoch = given.epoch AND status = given.held
         AND jobs.request = given.request AND jobs.input_hash = given.hash AND NOT HAS_ONE
-        RETURNING jobs.rowid, jobs.epoch, jobs.request, jobs.input_hash, jobs.batch, jobs.updated_at, given.answer)
-    INSERT INTO rowcall.results (job, epoch, request, input_hash, batch, at,
-        input_tokens, output_tokens, cached_tokens, reasoning_tokens, cost, value, origin)
-    SELECT done.rowid, done.epoch, done.request, done.input_hash, done.batch, done.updated_at,
-        0, 0, 0, 0, CASE WHEN called.cost IS NOT NULL THEN 0 END, called.value, called.id
-    FROM done JOIN rowcall.results AS called ON called.id = done.answer
-    RETURNING job
+        RETURNING jobs.rowid, jobs.epoch, jobs.request, jobs.input_hash, jobs.batch, jobs.updated_at, given.answer),
+    kept AS (
+        INSERT INTO rowcall.results (job, epoch, request, input_hash, batch, at,
+            input_tokens, output_tokens, cached_tokens, reasoning_tokens, cost, value, origin)
+        SELECT done.rowid, done.epoch, done.request, done.input_hash, done.batch, done.updated_at,
+            0, 0, 0, 0, CASE WHEN called.cost IS NOT NULL THEN 0 END, called.value, called.id
+        FROM done JOIN rowcall.results AS called ON called.id = done.answer
+        RETURNING job)
 """
+_ROWS = "SELECT job FROM kept"
+_NUMBER = "SELECT count(*) FROM kept"
 
 
 def _filled(statement: str) -> str:
     return statement.replace("CLAIMS", _CLAIMS).replace("ANSWER", _ANSWER).replace("HAS_ONE", _HAS_ONE)
 
 
-_GIVE_CLAIMED = _filled(_TO_CLAIMED + _GIVE)
-_GIVE_PENDING = _filled(_TO_PENDING + _GIVE)
+_GIVE_CLAIMED = _filled(_TO_CLAIMED + _GIVE + _ROWS)
+_GIVEN = _filled("""
+    SELECT job FROM CLAIMS JOIN rowcall.results
+    ON results.job = claim.row AND results.epoch = claim.epoch AND origin IS NOT NULL
+""")
+_GIVE_PENDING = _filled(_TO_PENDING + _GIVE + _NUMBER)
 
 _DONOR = """
     SELECT donors.id FROM rowcall.results
@@ -95,17 +102,22 @@ _DONOR = """
 """
 
 
-async def answer_claimed(connection: Connection, claimed: Sequence[Job]) -> list[Job]:
-    """Settle the claims that a twin's answer is there for; returns them."""
+async def answer_claimed(connection: Connection, claimed: Sequence[Job], *, again: bool) -> list[Job]:
+    """Settle the claims that a twin's answer is there for; returns them.
+
+    ``again``: this was done before, and the reply was lost: those that were answered then are returned too.
+    """
     await _index(connection)
-    given = {row for (row,) in await fetch(connection, _GIVE_CLAIMED, _claims(claimed))}
-    return [job for job in claimed if job.row in given]
+    given = await fetch(connection, _GIVE_CLAIMED, _claims(claimed))
+    given += await fetch(connection, _GIVEN, _claims(claimed)) if again else []
+    rows = {row for (row,) in given}
+    return [job for job in claimed if job.row in rows]
 
 
 async def answer_pending(connection: Connection, answered: Sequence[Job]) -> int:
     """Give the answers of these jobs to their pending twins; returns how many got one."""
     await _index(connection)
-    return len(await fetch(connection, _GIVE_PENDING, _claims(answered) | {"most": MOST}))
+    return int(await first(connection, _GIVE_PENDING, _claims(answered) | {"most": MOST}))
 
 
 async def donor(connection: Connection, row: int) -> str | None:

@@ -1,0 +1,84 @@
+"""Many processes claim from one database: how even, how fast, and beside a transaction that is held open."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections import Counter
+
+import psycopg
+import pytest
+from test_r03_claims import claiming, fill
+
+from rowcall.outcome import Action, Settlement, Success
+from rowcall.store.postgres import PostgresStore
+
+pytestmark = pytest.mark.postgres
+
+PROCESSES = 8
+GROUP = 50
+A_SECOND = 1500
+"""Jobs a second that are claimed beside a transaction held open."""
+
+
+@pytest.fixture
+def place(lasting_server):
+    with lasting_server.database() as name:
+        yield lasting_server.url(name)
+
+
+@pytest.mark.parametrize(("jobs", "evenness"), [(20_000, 1.3), pytest.param(200_000, 1.05, marks=pytest.mark.soak)])
+async def test_even_shares(place, jobs, evenness):
+    """Eight processes claim each job once, wait for the disk with each group, and get as many as each other."""
+    async with await PostgresStore.open(place) as store, contextlib.AsyncExitStack() as stack:
+        await fill(store, await store.begin_session(), jobs)
+        claimers = [await stack.enter_async_context(claiming(place, GROUP, "full")) for _ in range(PROCESSES)]
+        began = time.monotonic()
+        said = await asyncio.gather(*(claimer.communicate(b"go\n") for claimer in claimers))
+        took = time.monotonic() - began
+        assert [claimer.returncode for claimer in claimers] == [0] * PROCESSES
+    claims = [out.split(b"\n")[:-1] for out, _ in said]
+    shares = sorted(map(len, claims))
+    print(
+        f"{jobs} claims by {PROCESSES} processes, settled in groups of {GROUP}: {jobs / took:,.0f}/s, shares {shares}"
+    )
+    assert Counter(claim for each in claims for claim in each) == Counter(b"%d 1" % (row + 1) for row in range(jobs))
+    assert shares[-1] <= evenness * shares[0]
+
+
+@pytest.mark.parametrize("seconds", [24, pytest.param(600, marks=pytest.mark.soak)])
+async def test_a_transaction_held_open(place, seconds):
+    """Beside it claims take at most three times as long, seen by their p99, and in time people are told who it is."""
+    told = []
+    async with await PostgresStore.open(place, waits=told.append) as store:
+        session = await store.begin_session()
+        run = await fill(store, session, A_SECOND * (seconds + 12))
+        free = await worked(store, session, run, 10)
+        async with await psycopg.AsyncConnection.connect(place) as held:
+            await held.execute("SELECT count(*) FROM rowcall.jobs")
+            taken = await held.execute("SELECT pg_current_xact_id()")
+            assert taken
+            beside = await worked(store, session, run, seconds)
+    late = beside[len(beside) // 2 :]
+    print(f"held open for {seconds} s: p99 of claims {p99(free):.1f} ms before, {p99(late):.1f} ms in its second half")
+    assert p99(late) <= 3 * p99(free)
+    if seconds > 60:
+        assert any("has had a transaction open for" in words for words in told)
+
+
+async def worked(store, session, run, seconds):
+    """Claim and settle at an even pace; returns how long each claim took, in seconds."""
+    took, began = [], time.monotonic()
+    for number in range(seconds * A_SECOND // GROUP):
+        await asyncio.sleep(began + number * GROUP / A_SECOND - time.monotonic())
+        before = time.monotonic()
+        jobs = await store.claim(session, "k", run.pass_, GROUP)
+        took.append(time.monotonic() - before)
+        assert len(jobs) == GROUP
+        await store.settle([Settlement(job, Action.DONE, outcome=Success(job.key)) for job in jobs])
+    return took
+
+
+def p99(took):
+    return 1000 * sorted(took)[len(took) * 99 // 100]
