@@ -21,7 +21,7 @@ class Shared(QuickProject):
     def worker(self, *, wait=False, limit=None, emit=None, **overrides):
         pipeline = Pipeline(load(self.folder / "config.toml", overrides=overrides), emit=emit)
         options = Options(role=Role.WORK, wait=wait, limit=limit)
-        return pipeline, asyncio.create_task(pipeline.run(options))
+        return pipeline, asyncio.create_task(asyncio.wait_for(pipeline.run(options), 40))
 
     async def go(self, limit=None):
         """A whole run, in this process."""
@@ -30,7 +30,7 @@ class Shared(QuickProject):
     async def work_off(self):
         """A worker that works to the end, in this process."""
         _, working = self.worker()
-        return await asyncio.wait_for(working, 20)
+        return await working
 
     async def work(self, *args):
         """The verb in a process of its own, since it takes signals."""
