@@ -16,7 +16,7 @@ def project(rig, tmp_path, api, lasting_server):
 @pytest.mark.parametrize("times", [4, pytest.param(50, marks=pytest.mark.soak)])
 async def test_immediate_restarts(project, times):
     """A server that stops as in a crash, and starts again: nothing is lost, nothing stored is called, all goes on."""
-    load = Load(project, 500 * times)
+    load = Load(project, 800 + 300 * times)
     await load.start()
     for _ in range(times):
         await load.disturb(lambda: project.server.restart(away=load.random.uniform(0, 0.5)))
@@ -27,7 +27,7 @@ async def test_immediate_restarts(project, times):
 @pytest.mark.parametrize("times", [20, pytest.param(200, marks=pytest.mark.soak)])
 async def test_killed_backends(project, times):
     """One connection after the other is ended by the server, those that hold a session's lock too: the same."""
-    load = Load(project, 150 * times)
+    load = Load(project, 800 + 70 * times)
     await load.start()
     for _ in range(times):
         await load.disturb(lambda: kill_one(project))
