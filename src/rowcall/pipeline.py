@@ -72,7 +72,7 @@ class Pipeline:
         config: what to do.
         emit: told what happens, for the display.
         timing: the engine's own waits.
-        assembling: makes the parts; left out: as the config says.
+        assembling: makes the parts; left out: as the config says. Without helpers, who reads no input needs none.
         helpers: other processes that work on the run too.
     """
 
@@ -276,7 +276,7 @@ class Pipeline:
 
     async def _prepare(self, stack: AsyncExitStack, options: Options) -> Parts:
         base_url = None
-        assembling = self._assembling if options.reads else assemble_to_work
+        assembling = self._assembling if options.reads or self._helpers else assemble_to_work
         if self.config.api.preset == "mock":
             base_url = (await stack.enter_async_context(make_mock(self.config))).url
         return await asyncio.to_thread(lambda: assembling(self.config.resolve(), base_url=base_url))

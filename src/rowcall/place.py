@@ -38,7 +38,7 @@ class StorePlace:
             ValueError: neither, with the words for the message, which never repeat a URL.
         """
         if not _SCHEME.match(written):
-            return cls(folder / Path(written).expanduser())
+            return cls(folder / _expanded(written))
         if not _URL.fullmatch(written) or not written.isprintable() or " " in written:
             raise ValueError(
                 "must be a file, or a URL such as postgresql://user@host/database;"
@@ -72,3 +72,10 @@ class StorePlace:
     def is_at(self, path: Path) -> bool:
         """Whether the store is that very file."""
         return self.path is not None and path.resolve() == self.path.resolve()
+
+
+def _expanded(written: str) -> Path:
+    try:
+        return Path(written).expanduser()
+    except RuntimeError:  # nobody has that home
+        raise ValueError("must be a file; ~ stands for a home folder that cannot be found") from None

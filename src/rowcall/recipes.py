@@ -136,7 +136,7 @@ def _files(config: Config, *, attaches: bool) -> dict[str, str]:
     _require_no_secret(config, travelling)
     _require_no_machine(config)
     texts = {name: _text(config, name) for name in _named_files(config)}
-    return {CONFIG: as_toml({"name": config.name} | travelling)} | texts
+    return texts | {CONFIG: as_toml({"name": config.name} | travelling)}
 
 
 def _require_no_secret(config: Config, travelling: Tree) -> None:

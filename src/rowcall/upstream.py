@@ -14,8 +14,8 @@ from rowcall.store.facts import Counts, Role
 
 EVERY = 1.0
 """Seconds between two looks."""
-RESTS = 4
-"""A look at a large store takes long: no other one begins for so many times as long."""
+RESTS = 20
+"""Counting a large store takes long: it is not counted again for so many times as long."""
 
 
 class Upstream:
@@ -33,6 +33,7 @@ class Upstream:
         self._wait = wait
         self._over = False
         self._counts = Counts({})
+        self._count_at = 0.0
         self._ended_before: int | None = None
         self._looking: asyncio.Task[None] | None = None
 
@@ -67,15 +68,20 @@ class Upstream:
 
     async def _look_again_and_again(self) -> None:
         while True:
-            began = monotonic()
             with suppress(StoreError):  # whoever writes says so, and goes on or ends
                 await self._look()
-            await asyncio.sleep(max(EVERY, RESTS * (monotonic() - began)))
+            await asyncio.sleep(EVERY)
 
     async def _look(self) -> None:
         live = await self._reader.live_runs(self._kind)
+        if monotonic() >= self._count_at:
+            await self._count()
+        self._over = not self._wait and all(run.role is Role.WORK for run in live)
+
+    async def _count(self) -> None:
+        began = monotonic()
         self._counts = await self._reader.counts(self._kind)
+        self._count_at = monotonic() + RESTS * (monotonic() - began)
         if self._ended_before is None:
             _, done, failed = self.extent
             self._ended_before = done + failed
-        self._over = not self._wait and all(run.role is Role.WORK for run in live)

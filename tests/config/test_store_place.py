@@ -123,3 +123,9 @@ def test_a_store_is_at_its_own_file_alone(tmp_path, monkeypatch):
     assert StorePlace.of("t.db").is_at(tmp_path / "x" / ".." / "t.db")
     assert not StorePlace.of("t.db").is_at(tmp_path / "u.db")
     assert not StorePlace.of("postgresql://db/t.db").is_at(tmp_path / "t.db")
+
+
+def test_a_home_that_nobody_has_is_no_place(loaded):
+    """``~nobody`` is a fault of the config, not of rowcall."""
+    with pytest.raises(ConfigError, match=r"store.path must be a file; ~ stands for a home folder"):
+        loaded('"~nobody-at-all/t.db"')

@@ -16,6 +16,7 @@ import pytest
 from storekit import Desk
 
 from rowcall.job import Status
+from rowcall.pace.buckets import Bucket
 from rowcall.store.facts import Selection
 from rowcall.store.postgres import PostgresStore
 
@@ -106,6 +107,18 @@ async def test_no_job_is_claimed_twice(quiet, database_url, workers, jobs):
     counts = await quiet.store.counts("k")
     assert (counts.of(Status.DONE), counts.attempts) == (jobs, jobs)
     print("shares:", sorted(len(lines) for lines in said))
+
+
+async def test_a_place_is_given_once(quiet, database_url):
+    """Workers that ask for the same place at the same moment do not both get it."""
+    hourly = Bucket("requests", 1, 3600.0)
+    async with await PostgresStore.open(database_url) as other:
+        for target in range(10):
+            asked = [
+                store.reserve(f"https://api{target}", [hourly], [(1.0,)], (0.0,)) for store in (quiet.store, other) * 4
+            ]
+            reserved = await asyncio.gather(*asked)
+            assert sum(len(each.leaves) for each in reserved) == 1
 
 
 async def test_a_process_that_is_killed(quiet, database_url):

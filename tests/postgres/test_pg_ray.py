@@ -23,8 +23,8 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "ray" / "workers.py"
 RECORDS = 5000
 
 
-def workers_of(config):
-    """The processes of ``rowcall work`` on a config, with their parents."""
+def workers_of(store):
+    """The processes of ``rowcall work`` on a store, with their parents."""
     found = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -32,7 +32,7 @@ def workers_of(config):
             parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
         except (OSError, ValueError):
             continue
-        if b"work" in words and str(config).encode() in words and b"-m" in words:
+        if b"work" in words and store.encode() in words and b"-m" in words:
             found[int(folder.name)] = parent
     return found
 
@@ -42,24 +42,24 @@ async def test_an_actor_is_killed_and_so_is_a_worker(project, database_url):
     project.api.latency = 0.1
     project.write(some_rows(RECORDS), concurrency=32)
     project.replace("[output]", f'[store]\npath = "{database_url}"\n[output]')
-    config = project.folder / "config.toml"
     assert (await project.run("enqueue")).code == 0
     env = os.environ | {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0"}
     placing = await asyncio.create_subprocess_exec(
         sys.executable,
         EXAMPLE,
         "3",
-        str(config),
+        "--store",
+        database_url,
         env=env,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )
     try:
         await asyncio.wait_for(
-            project.api.until(lambda: project.api.served[200] > 500 and len(workers_of(config)) == 3), 60
+            project.api.until(lambda: project.api.served[200] > 500 and len(workers_of(database_url)) == 3), 60
         )
-        worker, _, other = workers_of(config)
-        os.kill(workers_of(config)[worker], signal.SIGKILL)
+        worker, _, other = workers_of(database_url)
+        os.kill(workers_of(database_url)[worker], signal.SIGKILL)
         os.kill(other, signal.SIGKILL)
         out, _ = await asyncio.wait_for(placing.communicate(), 120)
     finally:

@@ -10,9 +10,11 @@ import pytest
 from project import some_rows
 from quickproject import QuickProject
 
+import rowcall
 from rowcall.config import load
 from rowcall.mock import MockAPI
 from rowcall.pipeline import Pipeline
+from rowcall.store.postgres.reader import PostgresReader
 from rowcall.store.sqlite import SQLiteReader
 
 pytestmark = pytest.mark.postgres
@@ -141,6 +143,21 @@ async def test_a_server_that_is_not_there_is_named(project):
         ran = await project.run(verb)
         assert ran.code == 2
         assert "127.0.0.1:9/jobs" in ran.err
+
+
+async def test_the_library_takes_a_url(database_url):
+    """``rowcall.open`` works on a database as on a file; a worker is told that a program makes those calls."""
+
+    async def double(row, call):
+        return {"twice": 2 * row["n"]}
+
+    async with rowcall.open(database_url, name="numbers", api="mock") as job:
+        assert (await job.add([{"n": n} for n in range(9)], key="n")).new == 9
+        assert (await job.run(double)).done == 9
+        assert (await job.add([{"n": n} for n in range(10)], key="n")).done == 9
+        assert [result.value async for result in job.results()][:2] == [{"twice": 0}, {"twice": 2}]
+    async with await PostgresReader.open(database_url) as reader:
+        assert "a program makes the calls" in (await reader.recipe("numbers"))["withheld"]
 
 
 async def test_workers_on_two_machines(project, tmp_path_factory):

@@ -51,8 +51,8 @@ def nothing_runs(project):
 
 async def test_helpers_are_one_run(project):
     """Concurrency holds for all together and can be set; each call is counted once, wherever it was made."""
-    project.api.latency = 0.5
-    project.write(some_rows(450), concurrency=12)
+    project.api.latency = 0.2
+    project.write(some_rows(300), concurrency=12)
     process = await project.start("run", "--processes", "3", "--json", "--events", "events.jsonl")
     await at_work(project, 2)
     assert {*sessions(project)} == {process.pid, *children(process)}
@@ -71,10 +71,10 @@ async def test_helpers_are_one_run(project):
     ran = await project.end(process)
     assert ran.code == 0, ran.err
     summary = project.summary(ran)
-    assert (summary["done"], summary["by_status"]) == (450, {"200": 450})
-    assert len(project.api.calls) == len(project.exported()) == 450
+    assert (summary["done"], summary["by_status"]) == (300, {"200": 300})
+    assert len(project.api.calls) == len(project.exported()) == 300
     ended = [json.loads(line) for line in (project.folder / "events.jsonl").read_text().splitlines()]
-    assert sum(line["event"] == "call_ended" for line in ended) == 450
+    assert sum(line["event"] == "call_ended" for line in ended) == 300
     assert project.sql("SELECT count(*) FROM runs") == [(1,)]
     nothing_runs(project)
 
@@ -93,6 +93,7 @@ def label(row, call):
 """
 
 
+@pytest.mark.slow
 async def test_a_helper_that_dies_is_replaced(project):
     """A handler works in all processes; what a killed one had goes to the others, and another one takes its place."""
     project.write(some_rows(90), concurrency=3)
@@ -118,7 +119,7 @@ async def test_a_helper_that_dies_is_replaced(project):
 async def test_the_run_is_killed(project):
     """Its helpers end too and put back what they had, so that only its own calls are made again."""
     project.api.latency = 1.0
-    project.write(some_rows(200), concurrency=9)
+    project.write(some_rows(100), concurrency=9)
     process = await project.start("run", "--processes", "3")
     await at_work(project, 2)
     helpers = children(process)
@@ -128,9 +129,9 @@ async def test_the_run_is_killed(project):
     assert project.sql("SELECT DISTINCT s.pid FROM jobs JOIN sessions s ON s.id = session") == [(process.pid,)]
     project.api.latency = 0.005
     assert (await project.run("run")).code == 0
-    assert project.statuses() == {"done": 200}
+    assert project.statuses() == {"done": 100}
     dropped = sum(call.status == "dropped" for call in project.api.calls)
-    assert 200 <= len(project.api.calls) <= 200 + dropped + 3
+    assert 100 <= len(project.api.calls) <= 100 + dropped + 3
 
 
 async def stopped(project, *numbers, helper_too=True):
@@ -153,6 +154,7 @@ async def test_ctrl_c(project):
     ran = await stopped(project, signal.SIGINT)
     assert ran.code == 130
     assert "calls in flight" in ran.err
+    assert {call.status for call in project.api.calls} == {200}
     done = project.statuses()["done"]
     assert len(project.api.calls) == sum(project.attempts().values()) == done < 3000
     assert f"{done} done, 0 failed; in all: {done} done" in ran.err
@@ -175,6 +177,7 @@ async def test_a_helper_told_to_stop(project):
     assert "another one" not in ran.err
 
 
+@pytest.mark.slow
 async def test_a_wrong_key_costs_one_call(project):
     """Helpers call nothing before the run has reached its API."""
     project.api.respond = lambda call: web.json_response({"error": {"message": "no such key"}}, status=401)
@@ -226,6 +229,7 @@ async def test_a_helper_that_always_dies(project):
     assert ran.err.count("it is not started again") == 1
 
 
+@pytest.mark.slow
 async def test_a_limited_run_is_one_process_s(project):
     """``-n`` with the flag is refused; where the config has the key, one process works."""
     project.write(some_rows(20))

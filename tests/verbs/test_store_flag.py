@@ -44,7 +44,8 @@ async def test_the_config_may_take_the_place_from_a_variable(project):
     assert (await project.run("run")).code == 0
     assert "3 records: 3 done" in (await project.run("status", "--store", "other.db")).out
     assert "3 records: 3 done" in (await project.run("status")).out
-    assert (await project.run("run", "-o", "other.db")).code == 2
+    ran = await project.run("export", "-o", "other.db")
+    assert (ran.code, "other.db is the store" in ran.err) == (2, True)
 
 
 def test_the_library_refuses_what_is_no_place():

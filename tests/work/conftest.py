@@ -21,7 +21,16 @@ class Shared(QuickProject):
     def worker(self, *, wait=False, limit=None, emit=None, **overrides):
         pipeline = Pipeline(load(self.folder / "config.toml", overrides=overrides), emit=emit)
         options = Options(role=Role.WORK, wait=wait, limit=limit)
-        return pipeline, asyncio.create_task(pipeline.run(options))
+        return pipeline, asyncio.create_task(asyncio.wait_for(pipeline.run(options), 40))
+
+    async def go(self, limit=None):
+        """A whole run, in this process."""
+        return await Pipeline(load(self.folder / "config.toml")).run(Options(limit=limit))
+
+    async def work_off(self):
+        """A worker that works to the end, in this process."""
+        _, working = self.worker()
+        return await working
 
     async def work(self, *args):
         """The verb in a process of its own, since it takes signals."""

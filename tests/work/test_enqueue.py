@@ -6,8 +6,11 @@ import asyncio
 import json
 import signal
 
+import pytest
 from project import some_rows
 from workkit import until
+
+from rowcall.errors import ConfigError
 
 
 async def test_records_come_in_and_nothing_is_called(project):
@@ -24,7 +27,7 @@ async def test_records_come_in_and_nothing_is_called(project):
 async def test_again_says_what_is_new_changed_and_done(project):
     """Doing it again changes nothing; what is new, changed or done is counted, as JSON too."""
     await project.run("enqueue")
-    assert (await project.run("run")).code == 0
+    await project.work_off()
     project.rows([*some_rows(39), ["k39", "another sentence", "n"], ["k40", "one more", "n"]])
     said = json.loads((await project.run("enqueue", "--json", "--batch", "b2")).out)
     assert {name: said[name] for name in ("kind", "total", "new", "changed", "done")} == {
@@ -42,13 +45,14 @@ async def test_no_key_is_needed(project):
     """Who only brings records in needs neither the key nor the proxy of those who call."""
     project.replace('timeout = "5s"', 'timeout = "5s"\napi_key = { env = "NO_KEY" }\nproxy = { env = "NO_PROXY_HERE" }')
     assert (await project.run("enqueue")).code == 0
-    assert (await project.run("run")).code == 2
+    with pytest.raises(ConfigError, match="needs the variable NO_KEY"):
+        await project.work_off()
 
 
 async def test_a_changed_request_is_not_brought_in_unasked(project):
     """As with run, a request that has changed since records were done stops it, until somebody says what to do."""
     await project.run("enqueue")
-    await project.work()
+    await project.work_off()
     (project.folder / "prompt.md").write_text("Another prompt.")
     ran = await project.run("enqueue")
     assert ran.code == 2
@@ -62,8 +66,7 @@ async def test_several_are_one_pass_until_somebody_works(project):
     await project.run("enqueue")
     project.rows([[f"x{n}", "other records", "n"] for n in range(10)])
     await project.run("enqueue")
-    assert (await project.work()).code == 0
-    assert project.statuses() == {"done": 50}
+    assert (await project.work_off()).done == 50
 
 
 async def test_a_bad_line_stops_it_and_keeps_what_came_before(project):

@@ -83,8 +83,6 @@ async def test_a_handler_travels_with_the_modules_beside_it(handled, tmp_path_fa
     assert handled.sql("SELECT DISTINCT answer FROM records") == [('{"label":"POSITIVE"}',)]
     assert {call.headers["authorization"] for call in handled.api.calls} == {f"Bearer {SECRET}"}
     assert SECRET.encode() not in (handled.folder / "t.db").read_bytes()
-    del handled.env["THE_KEY"]
-    assert "needs the variable THE_KEY" in (await away(handled, tmp_path_factory)).err
 
 
 def test_what_is_written_out_is_the_same_recipe(project, tmp_path):

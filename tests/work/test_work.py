@@ -98,7 +98,7 @@ async def test_a_waiting_worker_charges_what_has_no_more_evidence_to_wait_for(pr
 
 async def test_work_goes_on_with_what_a_run_left(project):
     """Work takes the newest pass, also one that a run began: ``run -n`` and ``work`` share one batch job."""
-    assert (await project.run("run", "-n", "5")).code == 0
+    assert (await project.go(limit=5)).tally.done == 5
     _, working = project.worker(limit=10)
     assert (await working).tally.done == 10
     _, working = project.worker()
@@ -145,10 +145,23 @@ async def test_signals_stop_a_worker_as_they_stop_a_run(project):
 async def test_a_worker_shows_how_the_whole_stands(project):
     """What a worker shows is the whole kind, whoever works on it."""
     await project.run("enqueue")
-    await project.run("run", "-n", "15")
+    await project.go(limit=15)
     worker, working = project.worker(wait=True)
     await until(lambda: worker.ended == 25)
     view = view_of(worker, Following(), 1.0)
     assert (view.total, view.done, view.reading, view.left) == (40, 40, True, None)
     worker.stop("interrupted")
     await working
+
+
+async def test_a_worker_may_be_several_processes(project):
+    """With ``--processes`` a worker has helpers, as a run has; they end with it, and call each record once."""
+    project.rows(some_rows(150))
+    project.api.latency = 0.1
+    await project.run("enqueue")
+    ran = await project.work("--processes", "2", "-c", "6")
+    assert ran.code == 0, ran.err
+    assert "2 processes" in ran.err
+    assert project.statuses() == {"done": 150}
+    assert len(project.api.calls) == 150
+    assert project.sql("SELECT count(*) FROM sessions") == [(0,)]

@@ -55,6 +55,10 @@ def store_options(verb: F) -> F:
 
 json_option = click.option("--json", "as_json", envvar="ROWCALL_JSON", is_flag=True, help="JSON on stdout.")
 
+processes_option = click.option(
+    "--processes", type=click.IntRange(1), metavar="N", help="N processes work, sharing limits; one with -n."
+)
+
 SETTING_FLAGS = {
     "pace.concurrency": "concurrency",
     "pace.requests": "rate",

@@ -11,7 +11,14 @@ from typing import Any
 
 import click
 
-from rowcall.cli.common import config_argument, config_options, load_config, print_json, setting_options
+from rowcall.cli.common import (
+    config_argument,
+    config_options,
+    load_config,
+    print_json,
+    processes_option,
+    setting_options,
+)
 from rowcall.cli.eventlines import EventLines
 from rowcall.cli.loops import loop_factory
 from rowcall.cli.places import placed
@@ -20,6 +27,7 @@ from rowcall.config import Config
 from rowcall.errors import Exit, RowcallError
 from rowcall.events import Event, Exporting, InputRead, Listener
 from rowcall.job import Status
+from rowcall.parts import assemble, assemble_to_work
 from rowcall.pipeline import Pipeline
 from rowcall.progress import Progress
 from rowcall.running import Ask, IfChanged, Options, Report
@@ -30,7 +38,7 @@ from rowcall.store.facts import RequestStanding, Role
 @config_argument
 @setting_options
 @config_options
-@click.option("--processes", type=click.IntRange(1), metavar="N", help="N processes work, sharing limits; one with -n.")
+@processes_option
 @click.option("-n", "--limit", type=click.IntRange(1), metavar="N", help="At most N records this time.")
 @click.option("--sample", type=click.IntRange(1), metavar="N", help="Only N records of the input, the same each time.")
 @click.option("--all", is_flag=True, help="Also pending records that are no longer in the input.")
@@ -151,7 +159,8 @@ def _pipeline(config: Config, flags: dict[str, Any], emit: Listener) -> Pipeline
         return Pipeline(config, emit=emit)
     from rowcall.processes.crew import Crew
 
-    crew = Crew(config.pace.processes - 1)
+    working = flags.get("role", Role.RUN) is Role.WORK
+    crew = Crew(config.pace.processes - 1, assemble_to_work if working else assemble)
     return Pipeline(config, emit=emit, assembling=crew.assemble, helpers=crew)
 
 

@@ -18,6 +18,7 @@ from rowcall.cli.common import (
     load_config,
     only_kind,
     overrides,
+    processes_option,
     setting_options,
     store_option,
 )
@@ -39,6 +40,7 @@ from rowcall.store.opening import open_reader
 @store_option("The store itself, which knows config and handler too; in the place of CONFIG.")
 @click.option("--name", metavar="KIND", help="The batch job, where the store holds several.")
 @setting_options
+@processes_option
 @config_options
 @click.option("--wait", is_flag=True, help="Stay when nothing is left, and work on what comes, until Ctrl+C.")
 @click.option("-n", "--limit", type=click.IntRange(1), metavar="N", help="At most N records this time.")

@@ -35,10 +35,12 @@ class Crew:
 
     Args:
         count: how many.
+        assembling: makes the parts of the run.
     """
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, assembling: Callable[..., Parts] = assemble) -> None:
         self._count = count
+        self._assembling = assembling
         self._config: Config | None = None
         self._base_url: str | None = None
         self._members: list[Member] = []
@@ -48,7 +50,7 @@ class Crew:
     def assemble(self, config: Config, *, base_url: str | None = None) -> Parts:
         """The parts of the run, from what its helpers are given too."""
         self._config, self._base_url = config, base_url
-        return assemble(config, base_url=base_url)
+        return self._assembling(config, base_url=base_url)
 
     def hear(self, event: Event) -> None:
         """An event of the run's own process."""

@@ -243,7 +243,8 @@ class SQLiteStore(SQLiteReader, Store):
     ) -> list[Job]:
         """Take at most ``limit`` claimable jobs; see the contract. A cancelled claim puts back what it took.
 
-        A power cut may undo it, as it ends whoever claimed: what is settled later takes the claim to the disk first.
+        A power cut may forget a claim that was not settled, and leaves its job pending, as the death of this process
+        would: a settle that reached the disk took all claims before it along.
         """
         taken: list[claiming.Taken] = []
 
