@@ -61,7 +61,7 @@ async def test_away_for_a_while(project, seconds):
 
 @pytest.mark.slow
 async def test_stopped_inside_a_transaction(project):
-    """A process that stands still in a transaction keeps nothing from the other one for long, and goes on afterwards."""
+    """A process that stands still in a transaction keeps nothing from the other one for long, and goes on."""
     project.write(some_rows(400))
     project.lease(5)
     project.api.latency = 0.1
