@@ -30,7 +30,7 @@ from rowcall.parts import (
     open_reader,
     open_store,
 )
-from rowcall.producer import Destination, Producer
+from rowcall.producer import Destination, Producer, alive
 from rowcall.running import Options, Report
 from rowcall.store.base import Reader, Store
 from rowcall.store.facts import Enqueued, Role, Run, Selection
@@ -255,7 +255,8 @@ class Pipeline:
         to = Destination(self.config.name, begun.run.pass_, begun.request, begun.batch)
         producer = Producer(begun.store, begun.source, parts.keying, to, notice=lambda: None)
         try:
-            await producer.run()
+            async with alive(begun.store, begun.session, self.config.store.lease):
+                await producer.run()
         finally:
             await begun.store.end_run(begun.run, "enqueued", {})
         return BroughtIn(begun.store, parts, begun.run, producer.enqueued, agreement.recipe.withheld)
