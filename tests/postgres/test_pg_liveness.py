@@ -74,6 +74,26 @@ async def test_who_lost_its_own_lock_takes_nobody_for_dead(open_desk, postgres_s
         assert await desk.store.reap() == 0
 
 
+CLAIM = """
+    UPDATE rowcall.jobs SET status = 'running', session = %s WHERE id = 'a'
+"""
+
+
+async def test_a_claim_that_crosses_the_end_of_its_session(open_desk, database_url, execute):
+    """What a claim takes while its session ends is put back with the rest: it is no orphan, and no crash."""
+    desk = await open_desk()
+    await desk.bring("a")
+    async with await psycopg.AsyncConnection.connect(database_url) as claiming:
+        await claiming.execute("SELECT FROM rowcall.sessions WHERE id = %s FOR NO KEY UPDATE", (desk.session,))
+        await claiming.execute(CLAIM, (desk.session,))
+        ending = asyncio.create_task(desk.store.end_session(desk.session))
+        while execute("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'") == []:
+            await asyncio.sleep(0.01)
+        await claiming.commit()
+        await ending
+    assert execute("SELECT status, crashes FROM rowcall.jobs") == [("pending", 0)]
+
+
 def test_one_look_kills_nobody():
     """A lock is free at two looks, so far apart, with no beat in between, before its session is dead."""
     now = [0.0]

@@ -143,6 +143,7 @@ async def ensure(connection: Connection, session: int) -> float:
 
 async def end(connection: Connection, session: int) -> None:
     """Release what a session holds, and forget it."""
+    await connection.execute(_KNOWN, (session,))  # which waits for claims that are under way
     await connection.execute(_RELEASE_ALL, (session,))
     await connection.execute(_FORGET, (session,))
     await connection.execute(_FOLD_TOTALS)
