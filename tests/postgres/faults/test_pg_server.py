@@ -47,16 +47,17 @@ def kill_one(project):
     assert killed == [(True,)]
 
 
+@pytest.mark.parametrize("command", ["run", "work"])
 @pytest.mark.parametrize("seconds", [4, pytest.param(40, marks=pytest.mark.slow)])
-async def test_away_for_a_while(project, seconds):
+async def test_away_for_a_while(project, seconds, command):
     """A server that is away, for longer than a verb waits too, pauses the runs, which say so; nothing is lost."""
-    load = Load(project, 600)
+    load = Load(project, 600, command)
     await load.start()
     before = len(load.api.calls)
     await load.disturb(lambda: project.server.restart(away=seconds))
     ran = await load.finish()
     assert [one.err.count("the database cannot be reached") for one in ran] == [1, 1]
-    print(f"away for {seconds} s: {load.figures()}; {before} calls before")
+    print(f"{command}, away for {seconds} s: {load.figures()}; {before} calls before")
 
 
 @pytest.mark.slow
