@@ -15,7 +15,7 @@ RUNS = 2
 
 
 class Load:
-    """Two runs, or two workers without an input. Each ``disturb`` finds them at work; nothing is lost, or called again."""
+    """Two runs, or two workers without an input. ``disturb`` finds them at work; nothing is lost, or called again."""
 
     def __init__(self, project, count, command="run"):
         self.project, self.api, self.count = project, project.api, count
