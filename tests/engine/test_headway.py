@@ -16,9 +16,9 @@ from rowcall.pace.headway import Headway
         (1, 1, 60.0, 0),  # long calls: nothing is held back from other processes
         (10, 10, 1.0, 2),
         (10, 10, 0.1, 10),  # what leaves within 100 ms
-        (10, 10, 0.001, 16),
-        (2, 10, 0.001, 4),
-        (10, 3, 0.0, 16),
+        (10, 10, 0.001, 10),
+        (2, 10, 0.001, 2),
+        (32, 3, 0.0, 16),
     ],
 )
 def test_what_soon_leaves_is_claimed_ahead(slots, left, seconds, ahead):

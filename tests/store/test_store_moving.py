@@ -173,7 +173,7 @@ async def told(reader):
     rows = await reader.page("k")
     keys = [row.key for row in rows]
     span = Span("2000-01-01T00:00:00.000Z", "2099-01-01T00:00:00.000Z", 3600.0)
-    history = await reader.history("k", span, 0.0015)
+    history = await reader.history("k", span, 0.0)
     return {
         "rows": rows,
         "kinds": await reader.kinds(),

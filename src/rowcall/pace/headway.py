@@ -5,7 +5,7 @@ from __future__ import annotations
 WITHIN = 0.1
 """Seconds: what leaves within them, at the speed since the last claim, is claimed ahead."""
 MOST = 16
-"""But no more than so many, nor two for each slot: where the process dies, each is one crash of its record."""
+"""But no more than so many, nor one for each slot: where the process dies, each is one crash of its record."""
 _SHORTEST = 0.001
 
 
@@ -23,7 +23,7 @@ class Headway:
     def ahead(self, slots: int, now: float) -> int:
         """How many jobs may wait beside so many slots; a quarter of them at any speed."""
         soon = self._left * WITHIN / max(now - self._since, _SHORTEST)
-        return max(slots // 4, min(MOST, 2 * slots, int(soon)))
+        return max(slots // 4, min(MOST, slots, int(soon)))
 
     def claim(self, now: float) -> None:
         """Jobs are claimed: what leaves from now on counts."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import psycopg
 from aftermath import ANSWERS
@@ -14,7 +15,7 @@ from rig import Rig
 from rowcall.store.postgres.clock import IsoLoader
 
 _OTHERS = "datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
-_WRITING = f"SELECT 1 FROM pg_stat_activity WHERE {_OTHERS} AND xact_start IS NOT NULL"
+_WRITING = f"SELECT client_port FROM pg_stat_activity WHERE {_OTHERS} AND xact_start IS NOT NULL"
 _INDEXES = "SELECT bt_index_check(indexrelid, true) FROM pg_stat_user_indexes WHERE schemaname = 'rowcall'"
 _HEAPS = """
     SELECT relname, msg FROM pg_stat_user_tables, verify_heapam(relid::regclass) WHERE schemaname = 'rowcall'
@@ -68,17 +69,29 @@ class PgRig(Rig):
         return self.sql(_HEAPS) == []
 
     def is_writing(self, process):
-        """Whether anybody is in a transaction: here it is asked where only this process could be."""
-        return self.sql(_WRITING) != []
+        """Whether this process is in a transaction."""
+        return not self._writing().isdisjoint(ports_of(process.pid))
 
     def wait_until_nobody_writes(self):
         until = time.monotonic() + 10
-        while self.is_writing(None):
+        while self._writing():
             assert time.monotonic() < until, "a transaction stays open"
             time.sleep(0.005)
+
+    def _writing(self):
+        """The ports from which somebody is in a transaction."""
+        return {port for (port,) in self.sql(_WRITING)}
 
     @contextlib.contextmanager
     def _connection(self):
         with psycopg.connect(self.place, autocommit=True, options="-c search_path=rowcall,public") as connection:
             connection.adapters.register_loader("timestamptz", IsoLoader)
             yield connection
+
+
+def ports_of(pid):
+    """The local ports of a process's TCP connections."""
+    files = (str(path.readlink()) for path in Path(f"/proc/{pid}/fd").iterdir())
+    sockets = {name[8:-1] for name in files if name.startswith("socket:")}
+    lines = [line.split() for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]]
+    return {int(line[1].rpartition(":")[2], 16) for line in lines if line[9] in sockets}

@@ -28,7 +28,7 @@ def place(lasting_server):
         yield lasting_server.url(name)
 
 
-@pytest.mark.parametrize(("jobs", "evenness"), [(20_000, 1.3), pytest.param(200_000, 1.05, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(("jobs", "evenness"), [(20_000, 1.5), pytest.param(200_000, 1.05, marks=pytest.mark.soak)])
 async def test_even_shares(place, jobs, evenness):
     """Eight processes claim each job once, wait for the disk with each group, and get as many as each other."""
     async with await PostgresStore.open(place) as store, contextlib.AsyncExitStack() as stack:

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
+
 import pytest
+from aftermath import ended_once
 from load import Load
+from project import some_rows
+from test_r04_stopped import stop
 
 pytestmark = pytest.mark.postgres
 
@@ -51,3 +57,22 @@ async def test_away_for_a_while(project, seconds):
     ran = await load.finish()
     assert [one.err.count("the database cannot be reached") for one in ran] == [1, 1]
     print(f"away for {seconds} s: {load.figures()}; {before} calls before")
+
+
+@pytest.mark.slow
+async def test_stopped_inside_a_transaction(project):
+    """A process that stands still in a transaction keeps nothing from the other one for long, and goes on."""
+    project.write(some_rows(400))
+    project.lease(5)
+    project.api.latency = 0.1
+    stopped, other = [await project.start("run") for _ in range(2)]
+    await asyncio.wait_for(project.api.wait_in_flight(16), 60)
+    await stop(project, stopped, inside=True)
+    ran = await project.end(other)
+    assert ran.code == 0, ran.err
+    assert project.statuses() == {"done": 400}
+    stopped.send_signal(signal.SIGCONT)
+    late = await project.end(stopped)
+    assert late.code == 0, late.err
+    ended_once(project, 400)
+    assert len(project.api.calls) <= 400 + 3 * 8
