@@ -337,12 +337,30 @@ async def test_a_user_without_rights(postgres_server, database_url):
 
 async def test_a_standby(postgres_server, database_url, desk_of):
     """A server that takes no writes is said to be one."""
-    desk = await desk_of(database_url)
-    name = database_url.rpartition("/")[2]
-    postgres_server.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
-    postgres_server.kill_backends(name)
-    with pytest.raises(ReadOnly, match="takes no writes"):
+    await desk_of(database_url)
+    _refuse_writes(postgres_server, database_url)
+    async with await PostgresStore.open(database_url) as store:
+        with pytest.raises(ReadOnly, match="takes no writes"):
+            await store.request("k", "another")
+
+
+async def test_a_failover(postgres_server, database_url, desk_of):
+    """A server that no longer takes writes is waited for, by new connections: another one may have its address."""
+    desk = await desk_of(database_url, busy_wait=1.0)
+    _refuse_writes(postgres_server, database_url)
+    with pytest.raises(Busy, match="takes no writes"):
         await desk.store.request("k", "another")
+    waiting = asyncio.create_task(desk.store.request("k", "another"))
+    await asyncio.sleep(0.1)
+    postgres_server.execute(f"ALTER DATABASE {database_url.rpartition('/')[2]} RESET default_transaction_read_only")
+    assert await waiting
+
+
+def _refuse_writes(server, url):
+    """Let new connections to a database take no writes; those that there are, are ended."""
+    name = url.rpartition("/")[2]
+    server.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+    server.kill_backends(name)
 
 
 async def test_a_newer_schema(postgres_server, database_url):

@@ -31,8 +31,7 @@ class Wire:
         return self
 
     async def __aexit__(self, *exc):
-        self._listener.close()
-        self.cut()
+        self.close()
         await asyncio.gather(*self._links, return_exceptions=True)
 
     @property
@@ -42,6 +41,11 @@ class Wire:
     def lose_replies_to_commits(self, many=1):
         """Let the next commits reach the server, and break the connection before its reply arrives."""
         self._losing = many
+
+    def close(self):
+        """Break all connections, and take no new ones."""
+        self._listener.close()
+        self.cut()
 
     def cut(self):
         """Break all connections."""

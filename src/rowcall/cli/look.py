@@ -22,7 +22,7 @@ from rowcall.progress import clean, counted, latency_text, short_time
 from rowcall.store.base import Reader
 from rowcall.store.facts import JobRow, Try
 from rowcall.store.opening import open_reader
-from rowcall.summary import Summary, summarise
+from rowcall.summary import AtWork, Summary, summarise
 
 if TYPE_CHECKING:  # it brings the whole wire along
     from rowcall.cli.sending import Shown
@@ -31,6 +31,8 @@ _SHOWN_BODY = 2_000
 """Characters of a reply without an answer, or of a traceback, that are shown: the last ones."""
 _SHOWN_LINES = 20
 """And lines of it."""
+_SHOWN_WORKERS = 8
+"""Processes at work that are named."""
 
 
 @click.command(epilog="Example: rowcall status --json | jq .done")
@@ -78,12 +80,20 @@ def status_text(s: Summary) -> str:
         lines.append(f"last run: {s.started_at}, {short_time(s.elapsed_s or 0)}{rate}{_latency_text(s)}")
     if s.in_flight is not None:
         lines.append(f"in flight: {s.in_flight:,}/{s.concurrency:,}")
+    if s.at_work:
+        lines.append(f"at work: {_workers_text(s.at_work)}")
     if s.tokens.input or s.tokens.output:
         lines.append(f"tokens: {s.tokens.input:,} in ({s.tokens.cached:,} cached), {s.tokens.output:,} out")
     if s.cost_usd is not None:
         lines.append(f"cost: {usd(nano(s.cost_usd))} in all runs")
     lines += [f"{e.count:,} failed: {e.reason}, such as {clean(e.sample_key)}" for e in s.errors]
     return "\n  ".join(lines)
+
+
+def _workers_text(at_work: list[AtWork]) -> str:
+    named = [f"process {each.pid} on {clean(str(each.host))}" for each in at_work[:_SHOWN_WORKERS]]
+    more = len(at_work) - len(named)
+    return ", ".join(named) + (f" and {more:,} more" if more else "")
 
 
 def _latency_text(s: Summary) -> str:

@@ -52,6 +52,9 @@ class Connections:
         origin = self._origin(url.raw_scheme, url.netloc, proxy)
         traces = [Trace(None, self._tracing, attempt)]  # type: ignore[arg-type]  # no session, and a context of ours
         connection = await self._connector(fresh).connect(origin, traces, _NO_LIMITS)
+        while not attempt.connecting and _spoke_unasked(connection):
+            connection.close()
+            connection = await self._connector(fresh).connect(origin, traces, _NO_LIMITS)
         attempt.connected = True
         return connection
 
@@ -88,6 +91,11 @@ class Connections:
         context = httpx.create_ssl_context(self._verify)
         context.set_alpn_protocols(["http/1.1"])
         return context
+
+
+def _spoke_unasked(connection: Connection) -> bool:
+    """Whether something came by a kept connection since its last reply: it would be taken for the next one."""
+    return connection.protocol is not None and connection.protocol.should_close
 
 
 _NO_LIMITS = aiohttp.ClientTimeout()  # an attempt keeps its own deadlines

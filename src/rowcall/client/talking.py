@@ -54,6 +54,7 @@ class Incoming:
     def close(self) -> None:
         """Let the connection go: kept where request and reply passed whole, closed otherwise. Safe to repeat."""
         if self._sent():
+            _expect_nothing(self.connection)
             self.connection.release()  # which closes it where something of the reply is missing
         else:
             self.connection.close()
@@ -160,6 +161,12 @@ async def talk(connection: Connection, request: httpx.Request, head: bytes) -> I
     return Incoming(
         message.code, message.reason or "", message.headers, message.raw_headers, content, connection, upload
     )
+
+
+def _expect_nothing(connection: Connection) -> None:
+    """Let what comes before the next request be seen as what it is: without a parser aiohttp keeps it apart."""
+    if connection.protocol is not None:
+        connection.protocol._parser = None  # noqa: SLF001  there is no public way; the version is pinned
 
 
 async def _final(protocol: ResponseHandler) -> tuple[RawResponseMessage, aiohttp.StreamReader]:

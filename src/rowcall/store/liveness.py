@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 BEATS_A_LEASE = 12
 """A session silent for that many beats of a watcher is dead."""
@@ -29,15 +30,15 @@ class Watch:
         """Take in the counters of one own beat."""
         self._seen = {session: self._next(session, counter) for session, counter in counters.items()}
 
-    def forget(self, sessions: set[int]) -> None:
+    def forget(self, sessions: Iterable[int]) -> None:
         """Count anew for sessions that were reaped: one may come back."""
         for session in sessions:
             self._seen.pop(session, None)
 
     @property
-    def silent(self) -> set[int]:
-        """Sessions that are dead by their beats."""
-        return {session for session, (_, still) in self._seen.items() if still >= self._longest}
+    def silent(self) -> dict[int, int]:
+        """Sessions that are dead by their beats, with the counters they stopped at: one that counts on is alive."""
+        return {session: counter for session, (counter, still) in self._seen.items() if still >= self._longest}
 
     def _next(self, session: int, counter: int) -> tuple[int, int]:
         before, still = self._seen.get(session, (counter, -1))

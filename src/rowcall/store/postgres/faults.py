@@ -81,6 +81,11 @@ def at_the_door(name: str) -> Iterator[None]:
         raise _refused(error, name) from error
 
 
+def demoted(name: str) -> Busy:
+    """What to raise where a server takes no writes any more that took them before: it, or another one, soon will."""
+    return Busy(f"{name}: the server takes no writes any more", remedy=_REMEDIES[Busy])
+
+
 def _refused(error: psycopg.OperationalError, name: str) -> StoreError:
     said = str(error)
     for words, kind, what, remedy in _AT_THE_DOOR:

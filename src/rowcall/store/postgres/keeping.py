@@ -51,6 +51,7 @@ _COUNT = """
 
 async def left_behind(connection: Connection, kind: str, pass_: int, after: int, limit: int) -> list[LeftBehind]:
     """Pending jobs with a payload that a pass did not bring."""
+    await patiently(connection)
     wanted = {"kind": kind, "pass": pass_, "after": after, "limit": limit}
     return [LeftBehind(*row) for row in await fetch(connection, _LEFT_BEHIND, wanted)]
 

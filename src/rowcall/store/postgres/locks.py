@@ -29,6 +29,8 @@ _GIVING = 1.0
 """Seconds for giving it up in good order."""
 
 
+ALL_BACK = 20.0
+"""Seconds within which everybody has a lock again that a server lost: to notice takes 14 s at most, to connect 10 s."""
 LOOKS_APART = 2.0
 """Seconds between two looks that find the lock of a session free, before it is dead."""
 
@@ -53,7 +55,8 @@ class SessionLock:
         self._connect = connect
         self._session = session
         self._first_try: asyncio.Event = asyncio.Event()
-        self._held = False
+        self._held = self._was_lost = False
+        self._sure_at = float("-inf")
         self._keeping = asyncio.ensure_future(self._keep())
 
     @classmethod
@@ -68,6 +71,11 @@ class SessionLock:
         """Whether it is held now, as far as this side knows."""
         return self._held
 
+    @property
+    def is_sure(self) -> bool:
+        """It is held, and was not lost lately: a lock that is free now, others have not lost in the same way."""
+        return self._held and time.monotonic() >= self._sure_at
+
     async def close(self) -> None:
         """Give it up; safe to repeat."""
         self._keeping.cancel()
@@ -77,6 +85,7 @@ class SessionLock:
         while True:
             with suppress(psycopg.Error, OSError):
                 await self._hold()
+            self._was_lost |= self._held
             self._held = False
             self._first_try.set()
             await asyncio.sleep(random.uniform(_SHORTEST_PAUSE, _LONGEST_PAUSE))  # noqa: S311  spreads them; no secret
@@ -88,6 +97,7 @@ class SessionLock:
             (self._held,) = await fetched(connection, _TAKE, (SESSIONS, self._session))
             self._first_try.set()
             if self._held:
+                self._sure_at = time.monotonic() + (ALL_BACK if self._was_lost else 0.0)
                 await connection.execute(_SAY_SO, (self._session,))
                 async for _ in connection.notifies():
                     pass
@@ -117,9 +127,9 @@ class LockWatch:
         }
 
     @property
-    def dead(self) -> set[int]:
-        """Those whose lock has been free for long enough, at the last look."""
-        return {session for session in self._since if self._until(session) <= 0}
+    def dead(self) -> dict[int, int]:
+        """Those whose lock has been free for long enough, at the last look, with their beats."""
+        return {session: beat for session, (beat, _) in self._since.items() if self._until(session) <= 0}
 
     @property
     def ripe_in(self) -> float:

@@ -15,7 +15,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, sto
 
 from rowcall.errors import Busy, Unavailable
 from rowcall.store.postgres.clock import IsoLoader
-from rowcall.store.postgres.faults import at_the_door, translated
+from rowcall.store.postgres.faults import at_the_door, demoted, translated
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -51,6 +51,7 @@ _SETTINGS = {
     "DateStyle": "ISO",
     "jit": "off",
 }
+_LOOK = "SELECT pg_backend_pid(), NOT current_setting('transaction_read_only')::boolean"
 _LIGHTLY = "SET LOCAL synchronous_commit = off"
 # Hot verbs touch rows by their indexes. A table that has just been filled has no statistics yet that would say so.
 _BY_INDEX = "; ".join(
@@ -103,6 +104,7 @@ class Database:
         self.address = address
         self.waits = waits
         self.pooled = False
+        self._took_writes = False
         self._settings = _SETTINGS | ({"synchronous_commit": "off"} if durability == "normal" else {})
         self._retrying = AsyncRetrying(
             retry=retry_if_exception_type(Busy),
@@ -192,7 +194,8 @@ class Database:
         """A connection beyond those of the pool, set up for good where it is no pooler's."""
         connection = await self.address.connect()
         try:
-            (backend,) = await fetched(connection, "SELECT pg_backend_pid()")
+            backend, takes_writes = await fetched(connection, _LOOK)
+            self._took_writes |= takes_writes
             self.pooled = backend != connection.info.backend_pid
             if self.pooled:  # the next transaction may be another backend's, which knows no prepared statement
                 connection.prepare_threshold = None
@@ -227,7 +230,13 @@ class Database:
             async with self._lent() as connection:
                 if self.pooled:
                     begin = f"{begin}; {self._set('SET LOCAL')}"
-                return await _transact(connection, begin, work)
+                try:
+                    return await _transact(connection, begin, work)
+                except psycopg.errors.ReadOnlySqlTransaction as error:
+                    if not self._took_writes:
+                        raise
+                    await connection.close()  # another server may have its address by now
+                    raise demoted(self.name) from error
 
     @asynccontextmanager
     async def _lent(self) -> AsyncIterator[Connection]:

@@ -225,6 +225,7 @@ async def job(connection: Connection, kind: str, key: str) -> JobRow | None:
 
 async def page(connection: Connection, kind: str, after: int, limit: int, status: Status | None) -> list[JobRow]:
     """Jobs in the order of their rows."""
+    await patiently(connection)
     wanted = {"kind": kind, "after": after, "limit": limit, "status": status.value if status else None}
     return [_job_row(row) for row in await fetch(connection, _PAGE, wanted)]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rowcall.store.postgres.locks import lock_kind
 from rowcall.store.postgres.pool import Connection, fetched
+from rowcall.store.postgres.queries import patiently
 
 _USE = """
     INSERT INTO rowcall.requests (kind, hash, used)
@@ -23,6 +24,7 @@ async def request(connection: Connection, kind: str, hash_: str) -> int:
     """Make a request the kind's latest, also for jobs that any run may take; returns its number."""
     await lock_kind(connection, kind)
     (number,) = await fetched(connection, _USE, {"kind": kind, "hash": hash_})
+    await patiently(connection)
     await connection.execute(_TAKE_ALONG, {"kind": kind, "number": number})
     return int(number)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from rowcall.store.facts import Role, Run
@@ -34,7 +34,11 @@ _KNOWN = """
 _REOPEN_RUNS = """
     UPDATE rowcall.runs SET ended_at = NULL, stop_reason = NULL WHERE session = %s AND stop_reason = 'crashed'
 """
-_FORGET = "DELETE FROM rowcall.sessions WHERE id = ANY(%s)"
+_FORGET = "DELETE FROM rowcall.sessions WHERE id = %s"
+_BURY = """
+    DELETE FROM rowcall.sessions USING unnest(%s::bigint[], %s::bigint[]) AS dead (session, counter)
+    WHERE id = session AND beat = counter
+"""
 
 # Sessions whose lock nobody has, of those that have one. Any user may look into pg_locks.
 _UNLOCKED = f"""
@@ -140,7 +144,7 @@ async def ensure(connection: Connection, session: int) -> float:
 async def end(connection: Connection, session: int) -> None:
     """Release what a session holds, and forget it."""
     await connection.execute(_RELEASE_ALL, (session,))
-    await connection.execute(_FORGET, ([session],))
+    await connection.execute(_FORGET, (session,))
     await connection.execute(_FOLD_TOTALS)
 
 
@@ -149,9 +153,9 @@ async def unlocked(connection: Connection) -> dict[int, int]:
     return dict(await (await connection.execute(_SEEN_UNLOCKED)).fetchall())
 
 
-async def reap(connection: Connection, dead: Collection[int]) -> int:
-    """Forget dead sessions and put back what they had."""
-    await connection.execute(_FORGET, (list(dead),))
+async def reap(connection: Connection, dead: Mapping[int, int]) -> int:
+    """Forget sessions that have not beaten since they were taken for dead, and put back what they had."""
+    await connection.execute(_BURY, (list(dead), list(dead.values())))
     wanted = {"suspect": SUSPECT, "poison": POISON, "wait": SUSPECT_WAITS}
     count = (await connection.execute(_PUT_BACK_ORPHANS, wanted)).rowcount
     closed = (await connection.execute(_CLOSE_RUNS)).rowcount

@@ -322,7 +322,9 @@ class PostgresStore(PostgresReader, Store):
         return lock is not None and lock.is_held
 
     async def _look(self) -> None:
-        self._lock_watch.note(await self._database.read(sessions.unlocked))
+        """See whose lock is free; nobody's counts while others may have lost theirs as this process lost its own."""
+        sure = all(lock.is_sure for lock in self._locks.values())
+        self._lock_watch.note(await self._database.read(sessions.unlocked) if sure else {})
 
     async def _notice(self, connection: Connection, now: float) -> None:
         """Let waits be over that a clock which went back has made too long."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from rowcall.job import Job
 from rowcall.store.postgres.pool import Connection
-from rowcall.store.postgres.queries import fetch, first
+from rowcall.store.postgres.queries import fetch, first, patiently
 
 MOST = 10_000
 """Pending jobs that one transaction gives answers to."""
@@ -139,6 +139,7 @@ async def _index(connection: Connection) -> None:
     """Make the indexes where there are none; to be called before anything else of the transaction."""
     if await first(connection, _INDEXED):
         return
+    await patiently(connection)
     await connection.execute(_ALONE)
     for statement in _INDEXES:
         await connection.execute(statement)

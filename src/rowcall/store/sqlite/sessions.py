@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ _KNOWN = "SELECT 1 FROM sessions WHERE id = ?"
 _SESSIONS = "SELECT id, host FROM sessions"
 _WHO = "SELECT id, host, pid FROM sessions ORDER BY id"
 _FORGET = "DELETE FROM sessions WHERE id = ?"
+_BURY = "DELETE FROM sessions WHERE id = ? AND beat = ?"
 _REVIVE = "INSERT INTO sessions (id, host, pid, started_at, beat_at) VALUES (?, ?, ?, ?, ?)"
 _REOPEN_RUNS = "UPDATE runs SET ended_at = NULL, stop_reason = NULL WHERE session = ? AND stop_reason = 'crashed'"
 
@@ -91,11 +93,12 @@ def end(connection: sqlite3.Connection, now: float, session: int) -> None:
     connection.execute(_FORGET, (session,))
 
 
-def reap(connection: sqlite3.Connection, now: float, path: Path, silent: set[int]) -> int:
-    """Forget dead sessions and put back what they had; ``silent`` ones have no beat any more."""
+def reap(connection: sqlite3.Connection, now: float, path: Path, silent: Mapping[int, int]) -> int:
+    """Forget dead sessions and put back what they had; ``silent`` ones are those that stopped at these beats."""
     unlocked = _unlocked(connection, path)
-    for session in unlocked | silent:
+    for session in unlocked:
         connection.execute(_FORGET, (session,))
+    connection.executemany(_BURY, silent.items())
     at = stamp(now)
     later = {"later": stamp(now + SUSPECT_WAITS), "wait_ms": round(SUSPECT_WAITS * 1000)}
     count = connection.execute(_PUT_BACK_ORPHANS, {"at": at, "suspect": SUSPECT, "poison": POISON} | later).rowcount
@@ -110,14 +113,14 @@ def begin_run(
     connection: sqlite3.Connection,
     now: float,
     path: Path,
-    silent: set[int],
+    silent: Collection[int],
     session: int,
     kind: str,
     settings: dict[str, Any],
     role: Role,
 ) -> Run:
     """Join the pass of a run whose session lives, or take the one that goes with the role."""
-    gone = _unlocked(connection, path) | silent
+    gone = _unlocked(connection, path).union(silent)
     live = [pass_ for pass_, other in connection.execute(_LIVE_RUNS, (kind, session)) if other not in gone]
     pass_ = live[0] if live else _pass_of(connection, kind, role)
     if not live:
