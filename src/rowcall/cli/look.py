@@ -153,7 +153,7 @@ def _request(record: dict[str, Any], config: Path, store: StorePlace | None) -> 
             "no config was named, and the store holds no requests", remedy="--config instead of --store"
         )
     if record["payload"] is None:
-        return RowcallError("its stored input was pruned", remedy="rowcall run reads it from the input again")
+        return RowcallError("its stored input was pruned", remedy="rowcall run, where the input is, reads it again")
     from rowcall.cli.sending import Preview
     from rowcall.config import load
 
