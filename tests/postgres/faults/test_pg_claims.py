@@ -47,7 +47,7 @@ async def test_even_shares(place, jobs, evenness):
     assert shares[-1] <= evenness * shares[0]
 
 
-@pytest.mark.parametrize("seconds", [24, pytest.param(600, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("seconds", [24, pytest.param(600, marks=[pytest.mark.soak, pytest.mark.timeout(1500)])])
 async def test_a_transaction_held_open(place, seconds):
     """Beside it claims take at most three times as long, seen by their p99, and in time people are told who it is."""
     told = []

@@ -19,7 +19,7 @@ def project(rig, tmp_path, api, lasting_server):
     return rig(tmp_path, api, lasting_server)
 
 
-@pytest.mark.parametrize("times", [4, pytest.param(50, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("times", [4, pytest.param(50, marks=[pytest.mark.soak, pytest.mark.timeout(900)])])
 async def test_immediate_restarts(project, times):
     """A server that stops as in a crash, and starts again: nothing is lost, nothing stored is called, all goes on."""
     load = Load(project, 800 + 300 * times)
