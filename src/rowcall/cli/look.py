@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ from rowcall.summary import AtWork, Summary, summarise
 
 if TYPE_CHECKING:  # it brings the whole wire along
     from rowcall.cli.sending import Shown
+    from rowcall.config import Config
 
 _SHOWN_BODY = 2_000
 """Characters of a reply without an answer, or of a traceback, that are shown: the last ones."""
@@ -148,19 +150,25 @@ async def _record(key: str, config: Path, store: StorePlace | None, name: str | 
 
 def _request(record: dict[str, Any], config: Path, store: StorePlace | None) -> Shown | RowcallError:
     """The record's request, or why there is none."""
-    if store is not None:
-        return RowcallError(
-            "no config was named, and the store holds no requests", remedy="--config instead of --store"
-        )
     if record["payload"] is None:
-        return RowcallError("its stored input was pruned", remedy="rowcall run reads it from the input again")
+        return RowcallError("its stored input was pruned", remedy="rowcall run, where the input is, reads it again")
     from rowcall.cli.sending import Preview
-    from rowcall.config import load
 
     try:
-        return Preview(load(config)).show(record["key"], record["payload"])
+        with ExitStack() as stack:
+            return Preview(_config(stack, config, store, record["kind"])).show(record["key"], record["payload"])
     except RowcallError as error:
         return error
+
+
+def _config(stack: ExitStack, config: Path, store: StorePlace | None, kind: str) -> Config:
+    """The config that was named, or the one that the store keeps."""
+    from rowcall.cli.kept import kept_config, kept_recipe
+    from rowcall.config import load
+
+    if store is None:
+        return load(config)
+    return kept_config(stack, store, asyncio.run(kept_recipe(store, kind)), settings={})
 
 
 def _shown(request: Shown | RowcallError) -> Shown:
