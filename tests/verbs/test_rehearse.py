@@ -106,6 +106,12 @@ async def test_it_ends_in_time(keyed, capsys):
     assert "would stop" not in out
 
 
+async def test_it_ends_before_anything_is_seen(keyed, capsys):
+    """One that is cut before its first record does not say that there is nothing to do."""
+    _, out = await rehearsed(keyed, capsys, lasting=0.0)
+    assert "too short to see anything" in out
+
+
 async def test_faults_are_those_of_the_config(keyed, capsys):
     """The faults of [api.mock] happen in it."""
     _, out = await rehearsed(keyed, capsys, lasting=1.0, api__mock__errors="20%")
