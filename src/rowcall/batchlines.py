@@ -43,10 +43,10 @@ class BatchLines:
     async def _write(self, put: Put, only: Status | None) -> int:
         written = 0
         async for group in self.join.groups(only):
-            calls = await self.join.reader.last_calls(self.join.kind, [joined.entry.key for joined in group])
+            calls = await self.join.reader.last_calls(self.join.kind, [joined.key for joined in group])
             for joined in group:
-                if line := _line(joined, calls.get(joined.entry.key)):
-                    put(calls[joined.entry.key].at, line)
+                if line := _line(joined, calls.get(joined.key)):
+                    put(calls[joined.key].at, line)
                     written += 1
         return written
 
@@ -77,7 +77,7 @@ def _line(joined: Joined, call: LastCall | None) -> dict[str, Any] | None:
     if joined.done is not None:
         return _ended(joined.done, response=joined.done.value)
     answer = joined.answer
-    if answer is None or call is None or answer.input_hash != joined.entry.input_hash:
+    if answer is None or call is None or answer.input_hash != joined.input_hash:
         return None
     if answer.status is Status.CANCELLED:
         return _ended(answer, error={"code": "batch_cancelled", "message": "cancelled before it was called"})

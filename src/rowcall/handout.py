@@ -93,10 +93,10 @@ async def hand_out(
         files = stack.enter_context(_Files(path, shape))
         once = stack.enter_context(Places())
         async for group in Join(store, config.name, parts.source, parts.keying, {}).groups():
-            wanted = [each for each in group if _is(each, only) and once.note(each.entry.key) is None]
+            wanted = [each for each in group if _is(each, only) and once.note(each.key) is None]
             for each in wanted:
                 files.write(_request(each, provider, marks, shape))
-            await store.hand_out(config.name, [each.entry.key for each in wanted])
+            await store.hand_out(config.name, [each.key for each in wanted])
         return HandedOut(files.paths, files.requests)
 
 
@@ -107,7 +107,7 @@ def _is(joined: Joined, status: Status) -> bool:
 def _request(joined: Joined, provider: Provider, marks: _Marks, shape: Shape) -> bytes:
     where = joined.record.where
     try:
-        request = provider.build(joined.record.data, Call(joined.entry.key))
+        request = provider.build(joined.record.data, Call(joined.key))
     except TemplateError as error:
         raise OutputError(f"{where}: {error.message}", remedy=error.remedy) from error
     marks.refuse_in(request.content)
@@ -116,7 +116,7 @@ def _request(joined: Joined, provider: Provider, marks: _Marks, shape: Shape) ->
         raise OutputError(f"{where}: {request.method} {path} has no JSON body; a batch holds POSTs with one")
     if body.get("stream"):
         raise OutputError(f"{where}: stream: true cannot be answered in a file", remedy="take it out of [request.body]")
-    return values.dumps(shape.line(joined.entry.key, path, body)) + b"\n"
+    return values.dumps(shape.line(joined.key, path, body)) + b"\n"
 
 
 def _json(content: bytes) -> Any:

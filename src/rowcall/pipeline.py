@@ -342,6 +342,7 @@ class Pipeline:
             tally=self.tally,
             counts=await store.counts(name),
             strays=await self._strays(begun),
+            role=begun.options.role,
             joined=begun.run.joined,
             output=output,
             rows=await self._export(store, begun.parts, output) if output else 0,
@@ -350,8 +351,9 @@ class Pipeline:
         )
 
     async def _strays(self, begun: Begun) -> int:
-        """Records that are no longer in the input; none where this run has not read all of it."""
-        if self.reading or not begun.options.reads or begun.options.sample:
+        """Records that are no longer in the input; none where this run was to read it, and has not read all of it."""
+        unread = self.reading or not begun.options.reads or begun.options.sample
+        if unread and begun.options.role is not Role.WORK:
             return 0
         return await begun.store.strays(self.config.name, begun.run.pass_)
 

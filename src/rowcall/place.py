@@ -39,7 +39,8 @@ class StorePlace:
         """
         if not _SCHEME.match(written):
             return cls(folder / _expanded(written))
-        if not _URL.fullmatch(written) or not written.isprintable() or " " in written:
+        found = _URL.fullmatch(written)
+        if not found or "@" in (found["user"] or "") or not written.isprintable() or " " in written:
             raise ValueError(
                 "must be a file, or a URL such as postgresql://user@host/database;"
                 " / @ ? and spaces in a password are written %2F %40 %3F %20"

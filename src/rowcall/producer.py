@@ -44,7 +44,18 @@ class Keying:
         """
         try:
             payload = values.dumps(record.data).decode()
-            return Entry(self.key.of(record), self._hash(record.data), payload, record.where)
+        except (ValueError, TypeError) as error:
+            raise InputError(record.where, str(error)) from None
+        return Entry(*self.known_by(record), payload, record.where)
+
+    def known_by(self, record: Record) -> tuple[str, str]:
+        """Its key and its input_hash.
+
+        Raises:
+            InputError: it has no key, or its request uses what no JSON can hold.
+        """
+        try:
+            return self.key.of(record), self._hash(record.data)
         except (ValueError, TypeError) as error:
             raise InputError(record.where, str(error)) from None
 

@@ -97,6 +97,7 @@ def recipe_of(config: Config, *, attaches: bool) -> Recipe:
 
 def _prints_of_tables(config: Config) -> dict[str, str]:
     settings, written = config.settings(), config.written
+    settings["response"]["schema"] = table_in(written, "response").get("schema")  # resolved, it would be its contents
     schema = _schema(written)
     headers = {name: value for name, value in table_in(written, "api", "headers").items() if not _is_secret(name)}
     return {

@@ -13,7 +13,7 @@ from rowcall.job import Record, Status
 from rowcall.producer import Keying
 from rowcall.sources.base import Source
 from rowcall.store.base import Reader
-from rowcall.store.facts import Answer, Entry
+from rowcall.store.facts import Answer
 
 GROUP = 1000
 """Records joined at a time."""
@@ -35,7 +35,8 @@ class Joined:
     """A record of the input and what became of it; ``answer`` is None where the store does not know it."""
 
     record: Record
-    entry: Entry
+    key: str
+    input_hash: str
     answer: Answer | None
 
     @property
@@ -47,7 +48,7 @@ class Joined:
     def done(self) -> Answer | None:
         """Its current answer; one to what it was before an edit does not count."""
         answer = self.answer
-        current = answer is not None and answer.status is Status.DONE and answer.input_hash == self.entry.input_hash
+        current = answer is not None and answer.status is Status.DONE and answer.input_hash == self.input_hash
         return answer if current else None
 
 
@@ -110,12 +111,12 @@ class Join:
         """The records of the input in its order, 1,000 at a time; ``only`` those with that status."""
         records = iter(self.source)
         while group := await asyncio.to_thread(self._read, records):
-            answers = await self.reader.answers(self.kind, list({entry.key for _, entry in group}))
-            found = [Joined(record, entry, answers.get(entry.key)) for record, entry in group]
+            answers = await self.reader.answers(self.kind, list({key for _, key, _ in group}))
+            found = [Joined(record, key, hash_, answers.get(key)) for record, key, hash_ in group]
             yield [joined for joined in found if only is None or joined.status is only]
 
-    def _read(self, records: Iterator[Record]) -> list[tuple[Record, Entry]]:
-        return [(record, self.keying.entry(record)) for record in islice(records, GROUP)]
+    def _read(self, records: Iterator[Record]) -> list[tuple[Record, str, str]]:
+        return [(record, *self.keying.known_by(record)) for record in islice(records, GROUP)]
 
     def _row(self, joined: Joined) -> Row:
         data, new = joined.record.data, self._new(joined)
@@ -123,7 +124,7 @@ class Join:
         if not self.shape.overwrite and not kept.keys().isdisjoint(new):
             raise OutputError(f"{joined.record.where}: {said_of_clash(kept.keys() & new.keys())}", remedy=RENAME)
         row = {**kept, **new}
-        return {self.shape.key_as: joined.entry.key, **row} if self.shape.key_as else row
+        return {self.shape.key_as: joined.key, **row} if self.shape.key_as else row
 
     def _new(self, joined: Joined) -> Row:
         answer, flatten = joined.done, self.shape.flatten

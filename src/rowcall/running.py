@@ -66,6 +66,7 @@ class Report:
         enqueued: what the input brought.
         counts: the whole kind, afterwards.
         strays: records of earlier inputs that are no longer in this one, and not done.
+        role: what it was for.
         output: the file that was written, with its rows.
         elapsed: seconds.
         errors: failed records of the kind by reason, most first.
@@ -82,6 +83,7 @@ class Report:
     rows: int
     elapsed: float
     errors: Sequence[ErrorGroup] = ()
+    role: Role = Role.RUN
 
     @property
     def done(self) -> int:

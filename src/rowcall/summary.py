@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from rowcall.job import Status
 from rowcall.price import dollars
 from rowcall.store.base import Reader
-from rowcall.store.facts import Counts, RunRow
+from rowcall.store.facts import Counts, Role, RunRow
 
 
 class _Part(BaseModel):
@@ -53,6 +53,17 @@ class HeldUp(_Part):
     until: str | None
 
 
+class AtWork(_Part):
+    """A live run: what it is for, and where its process is; null where it has not said."""
+
+    role: Role
+    host: str | None
+    pid: int | None
+    started_at: str
+    in_flight: int | None
+    concurrency: int | None
+
+
 class Summary(_Part):
     """How a kind stands. Counts are of the whole kind; rate, latency and time are of its last run.
 
@@ -84,12 +95,13 @@ class Summary(_Part):
     in_flight: int | None = None
     concurrency: int | None = None
     held_up: HeldUp | None = None
+    at_work: list[AtWork] = []
 
 
 async def summarise(reader: Reader, kind: str) -> Summary:
     """Read how a kind stands."""
     counts, live = await reader.counts(kind), await reader.live_runs(kind)
-    run = live[0] if live else await reader.last_run(kind)
+    run = _that_calls(live) or await reader.last_run(kind)
     totals = run.totals if run else {}
     elapsed = _elapsed(run) if run else None
     vitals = [each.totals["live"] for each in live if "live" in each.totals]
@@ -125,6 +137,24 @@ async def summarise(reader: Reader, kind: str) -> Summary:
         in_flight=_sum(vitals, "in_flight"),
         concurrency=_sum(vitals, "concurrency"),
         held_up=held_up,
+        at_work=[_at_work(each) for each in live],
+    )
+
+
+def _that_calls(live: Sequence[RunRow]) -> RunRow | None:
+    """The newest live run that calls; where there is none, the newest."""
+    return next((run for run in live if run.role is not Role.ENQUEUE), live[0] if live else None)
+
+
+def _at_work(run: RunRow) -> AtWork:
+    told = run.totals.get("live", {})
+    return AtWork(
+        role=run.role,
+        host=run.host,
+        pid=run.pid,
+        started_at=run.started_at,
+        in_flight=told.get("in_flight"),
+        concurrency=told.get("concurrency"),
     )
 
 

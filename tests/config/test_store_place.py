@@ -38,7 +38,7 @@ def loaded(tmp_path):
         ("postgres://u@db/jobs", "postgresql://u@db/jobs"),
         ("POSTGRESQL://db", "postgresql://db"),
         ("postgresql:///jobs?host=/run/pg&password=s3cret", "postgresql:///jobs?host=%2Frun%2Fpg"),
-        ("postgresql://u:s3c@ret@a:1,b:2/jobs", "postgresql://u@a:1,b:2/jobs"),
+        ("postgresql://u:s3c%40ret@a:1,b:2/jobs", "postgresql://u@a:1,b:2/jobs"),
         ("postgresql://u:s3?c#ret@db/jobs?sslpassword=s3cret&sslmode=require", "postgresql://u@db/jobs"),
         ("postgresql://?service=jobs", "postgresql://?service=jobs"),
     ],
@@ -52,10 +52,17 @@ def test_a_place_shows_where_it_is_and_no_secret(url, shown):
 
 
 @pytest.mark.parametrize(
-    "written", ["mysql://u:s3cret@db/jobs", "postgresql://u:s3/cret@db/jobs", "sqlite:///x.db", "postgresql://a b/c"]
+    "written",
+    [
+        "mysql://u:s3cret@db/jobs",
+        "postgresql://u:s3/cret@db/jobs",
+        "postgresql://u:s3@s3cret@db/jobs",  # libpq would take what follows the first @ for a host, and name it
+        "sqlite:///x.db",
+        "postgresql://a b/c",
+    ],
 )
 def test_what_is_no_place_is_refused_without_repeating_it(written):
-    """Another scheme, or a password whose slash is not escaped, is refused; the words repeat nothing of it."""
+    """Another scheme, or a password whose slash or @ is not escaped, is refused; the words repeat nothing of it."""
     with pytest.raises(ValueError, match="must be a file, or a URL") as caught:
         StorePlace.of(written)
     assert "s3" not in str(caught.value)

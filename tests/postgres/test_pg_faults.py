@@ -296,7 +296,8 @@ async def test_no_such_database_or_user(postgres_server):
     """A database or a user that is not there is told from one another."""
     url = f"postgresql://postgres:secret@127.0.0.1:{postgres_server.port}"
     assert "there is no such database" in await _refused(f"{url}/nowhere")
-    assert "there is no such user" in await _refused(f"{url.replace('postgres:', 'nobody:')}/postgres")
+    said = await _refused(f"{url.replace('postgres:', 'nobody:')}/postgres")
+    assert "there is no such user\n  Correct the user in the address" in said
 
 
 async def test_what_is_no_url(postgres_server):
@@ -311,7 +312,9 @@ async def test_a_wrong_password(postgres_server, database_url):
     with _asking_for_passwords(postgres_server, "locked_out"):
         url = database_url.replace("postgres@", "locked_out:secret@")
         assert "refuses the password" in await _refused(url)
-        assert "asks for a password" in await _refused(url.replace(":secret", ""))
+        said = await _refused(url.replace(":secret", ""))
+        assert "asks for a password" in said
+        assert "PGPASSWORD" in said
 
 
 @contextlib.contextmanager

@@ -108,6 +108,20 @@ async def test_verbs_that_change(finished):
     assert "k3" in (await finished.run("show", "k3")).out
 
 
+async def test_plain_sql_looks_and_sets_back(finished):
+    """What the README shows of a file works in the schema too; what is set back by hand is called again."""
+    with psycopg.connect(finished.url, autocommit=True, options="-c search_path=rowcall") as shell:
+        found = dict(shell.execute("SELECT id, answer FROM records").fetchall())
+        assert (found.pop("k3"), {json.loads(answer)["label"] for answer in found.values()}) == (None, {"positive"})
+        [(key, reason)] = shell.execute("SELECT id, reason FROM jobs WHERE status = 'failed'").fetchall()
+        assert (key, reason) == ("k3", "http_500")
+        shell.execute("UPDATE jobs SET status = 'pending', attempts = 0 WHERE id IN ('k1', 'k3')")
+        assert shell.execute("SELECT count(*) FROM records WHERE answer IS NOT NULL").fetchall() == [(10,)]
+    finished.api.poison = set()
+    assert (await finished.run("run")).code == 0
+    assert finished.ask("SELECT count(*), count(answer), count(record) FROM rowcall.records") == [(12, 12, 12)]
+
+
 async def test_backup_is_a_file_to_go_on_with(finished):
     """A backup of a database is a SQLite store, named after the database, with all that the database holds."""
     ran = await finished.run("backup")

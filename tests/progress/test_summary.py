@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import socket
+
 import pytest
 
 from rowcall.job import Status
 from rowcall.outcome import Action, Failure, FailureClass, Settlement, Success, Usage
-from rowcall.store.facts import Entry
+from rowcall.store.facts import Entry, Role
 from rowcall.store.sqlite import SQLiteStore
 from rowcall.summary import summarise
 
@@ -64,6 +68,23 @@ async def test_of_the_last_run(store):
     assert (summary.state, summary.stop_reason, summary.by_status) == ("stopped", "interrupted", {"200": 1})
     assert (summary.latency_ms.p50, summary.latency_ms.p95, summary.latency_ms.p99) == (50.0, 51.2, None)
     assert summary.elapsed_s is not None
+
+
+async def test_of_the_run_that_calls(store):
+    """An enqueue beside a worker, or ended before it, is not taken for it; all that live are named with their place."""
+    session, run = await begun(store, "ab")
+    enqueue = await store.begin_run(session, "k", {}, role=Role.ENQUEUE)
+    summary = await summarise(store, "k")
+    assert [(each.role, each.host, each.pid) for each in summary.at_work] == [
+        (role, socket.gethostname(), os.getpid()) for role in (Role.ENQUEUE, Role.RUN)
+    ]
+    [of_run] = [each.started_at for each in summary.at_work if each.role is Role.RUN]
+    assert summary.started_at == of_run
+    await store.end_run(enqueue, "enqueued", {})
+    await asyncio.sleep(0.005)  # ends are told apart by their milliseconds
+    await store.end_run(run, "interrupted", {})
+    assert (await summarise(store, "k")).stop_reason == "interrupted"
+    assert (await summarise(store, "k")).at_work == []
 
 
 async def test_done_when_nothing_is_left(store):

@@ -208,7 +208,7 @@ def test_a_call_that_was_made_alone_has_nothing_to_retry(reason):
 
 
 def test_commands_of_advice_find_the_job():
-    """With another config, or with a store, each command names it as the shell reads it."""
+    """With another config, or with a store, each command names it as the shell reads it; a store takes workers."""
     advice = "see rowcall show KEY, then rowcall retry http_500; rowcall errors; then rowcall run"
     assert Located()(advice) == advice
     assert Located(Path("my job.toml"))(advice) == (
@@ -217,7 +217,7 @@ def test_commands_of_advice_find_the_job():
     )
     assert Located(store=Path("a.db"))(advice) == (
         "see rowcall show KEY --store a.db, then rowcall retry http_500 --store a.db; "
-        "rowcall errors --store a.db; then rowcall run"
+        "rowcall errors --store a.db; then rowcall work --store a.db"
     )
 
 

@@ -13,7 +13,7 @@ EDITED = "this is terrible and awful"
 async def test_edited_in_every_state(project):
     """Done, failed, waiting for a retry, running, never called: the old answer never stands as the current one."""
     failed, waiting, running = 1, 2, 3
-    rows = some_rows(5)
+    rows = some_rows(8)  # the next few may be claimed ahead
 
     def by_state(call):
         if call.text == rows[failed][1]:
@@ -29,12 +29,13 @@ async def test_edited_in_every_state(project):
     project.api.latency = 1.5
     await asyncio.wait_for(project.api.until(lambda: project.api.calls_of(rows[running][1])), 20)
     states = dict(project.sql("SELECT id, status FROM jobs"))
-    assert states == {"k0": "done", "k1": "failed", "k2": states["k2"], "k3": "running", "k4": "pending"}
+    assert [states[key] for key in ("k0", "k1", "k3", "k7")] == ["done", "failed", "running", "pending"]
+    assert states["k2"] in ("pending", "running")
     project.api.latency = 0.05
     project.rows([[key, EDITED, note] for key, _, note in rows])
     other = await project.run("run")
     ran = await project.end(first)
     assert (ran.code, other.code) == (0, 0), (ran, other)
-    assert project.statuses() == {"done": 5}
-    assert [row["label"] for row in project.exported()] == ["negative"] * 5
-    assert len(project.api.calls_of(EDITED)) == 5
+    assert project.statuses() == {"done": 8}
+    assert [row["label"] for row in project.exported()] == ["negative"] * 8
+    assert len(project.api.calls_of(EDITED)) == 8

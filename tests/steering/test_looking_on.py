@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import socket
 
 import pytest
 from aiohttp import web
@@ -46,6 +48,7 @@ async def test_status_of_a_live_run(project, at_work):
     assert seen["latency_ms"]["p50"] >= 30
     assert 0 <= seen["in_flight"] <= 20 == seen["concurrency"]
     assert seen["held_up"] is None
+    assert f"\n  at work: process {os.getpid()} on {socket.gethostname()}\n" in (await project.run("status")).out
 
 
 async def test_set_is_followed_and_shown(project, at_work):

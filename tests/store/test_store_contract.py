@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import socket
+
 import pytest
 from storekit import USAGE, entry, failure, success
 
@@ -755,11 +758,12 @@ async def test_dead_runs_are_not_joined(desk):
 
 
 async def test_last_run(desk, store):
-    """The newest run is shown with its settings, its end and what it did."""
+    """The run that was heard of last is shown with its settings, its end, what it did, and its process."""
     assert await store.last_run("unknown") is None
     run = await store.begin_run(desk.session, "k", {"concurrency": 8, "path": "in\udcff"})
     last = await store.last_run("k")
     assert (last.id, last.settings["concurrency"], last.alive, last.ended_at) == (run.id, 8, True, None)
+    assert (last.host, last.pid) == (socket.gethostname(), os.getpid())
     await store.end_run(run, "done", {"done": 3})
     last = await store.last_run("k")
     assert (last.stop_reason, last.totals, last.alive) == ("done", {"done": 3}, False)

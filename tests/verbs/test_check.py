@@ -136,6 +136,25 @@ async def test_probe_makes_one_call(project):
     assert not (project.folder / "t.db").exists()
 
 
+@pytest.mark.parametrize(
+    ("store", "says"),
+    [
+        ('"postgresql://u:s3cret@127.0.0.1:9/jobs"', "127.0.0.1:9/jobs: nothing listens there"),
+        ('{ env = "NOT_SET" }', "store.path needs the variable NOT_SET"),
+        ('"in.csv"', "in.csv: "),
+    ],
+)
+async def test_a_store_that_cannot_be_reached_is_found(project, store, says):
+    """A run would end at its store before anything is called, so check says it; the rest is shown all the same."""
+    project.write(some_rows(2))
+    project.config((project.folder / "config.toml").read_text() + f"[store]\npath = {store}\n")
+    ran = await project.run("check")
+    assert ran.code == 2
+    assert "2 records, keys unique" in ran.out
+    assert says in ran.err
+    assert "s3cret" not in ran.out + ran.err
+
+
 async def test_a_probe_that_reaches_nobody_says_what_to_look_at(project):
     """Where nobody listens, the advice is about network and URL; nothing is stored that could be retried."""
     project.write(some_rows(1))

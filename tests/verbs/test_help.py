@@ -104,7 +104,7 @@ def test_every_flag_can_be_set_by_its_variable(name):
 def commands(text):
     """The ``rowcall ...`` commands of a text: in its code blocks, and in its examples."""
     for line in re.findall(r"^[ $]*(?:\S*/)?rowcall ([a-z].*)$", text, re.MULTILINE):
-        for command in re.split(r"&&|;|\||\s#|, then ", line):
+        for command in re.split(r"&&|;|\||, then ", re.split(r"\s#", line)[0]):  # a comment is none
             yield shlex.split(command.removeprefix("rowcall ").strip(), posix=True)
 
 

@@ -133,11 +133,16 @@ async def test_show_steers_no_terminal(project):
 
 
 async def test_show_from_the_store_alone(finished):
-    """With --store there is no config, hence no request; the rest is shown, and --curl says what to do."""
+    """With --store the request is that of the config in the store; without one the rest is shown, and who has it."""
+    (finished.folder / "prompt.md").unlink()
     ran = await finished.run("show", "k3", "--store", "t.db")
     assert ran.code == 0
-    assert "no request: no config was named" in ran.out
+    assert '"content":"Judge the sentence.\\n"' in ran.out
+    assert '"label":"positive"' in ran.out
+    finished.sql("DELETE FROM recipes")
+    ran = await finished.run("show", "k3", "--store", "t.db")
+    assert "no request: t.db: nothing says how the calls of t are made" in ran.out
     assert '"label":"positive"' in ran.out
     ran = await finished.run("show", "k3", "--store", "t.db", "--curl")
     assert ran.code == 2
-    assert "--config" in ran.err
+    assert "name the config" in ran.err

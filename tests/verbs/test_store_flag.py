@@ -36,6 +36,19 @@ async def test_the_environment_names_the_store_too(finished):
     assert "10 records: 10 done" in (await finished.run("status")).out
 
 
+async def test_a_config_that_is_named_goes_before_the_variable(finished):
+    """A config may take the store from ``ROWCALL_STORE`` itself; named, it says which batch job is meant."""
+    finished.env["ROWCALL_STORE"] = "t.db"
+    text = (finished.folder / "config.toml").read_text() + '[store]\npath = { env = "ROWCALL_STORE" }\n'
+    (finished.folder / "more.toml").write_text(text.replace('name = "t"', 'name = "more"'))
+    assert (await finished.run("enqueue", "more.toml")).code == 0
+    assert "--name one of: more, t" in (await finished.run("status")).err
+    assert "more: stopped (enqueued)" in (await finished.run("status", "--config", "more.toml")).out
+    ran = await finished.process("work", "more.toml")
+    assert ran.code == 0, ran.err
+    assert "more: finished" in ran.err
+
+
 async def test_the_config_may_take_the_place_from_a_variable(project):
     """A run and the verbs after it find the store by a variable."""
     project.write(some_rows(3))

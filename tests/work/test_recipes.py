@@ -102,6 +102,19 @@ def test_what_is_written_out_is_the_same_recipe(project, tmp_path):
     assert (config.output.path, config.store.path) == (None, "t.db")
 
 
+@pytest.mark.parametrize("schema", ['{ file = "label.json" }', '{ type = "object" }'])
+async def test_a_schema_is_the_same_for_who_brings_in_and_who_calls(project, schema):
+    """The config of an enqueue fits the work that follows it, wherever the schema stands; another schema does not."""
+    (project.folder / "label.json").write_text('{"type": "object"}')
+    project.replace('parse = "json"', f'parse = "json"\nschema = {schema}')
+    await project.run("enqueue")
+    assert (await project.work_off()).done == 40
+    await project.run("enqueue", "--retry-failed")
+    project.replace(schema, '{ type = "array" }')
+    with pytest.raises(RowcallError, match=r"brought in with: .*\[response\]"):
+        await project.work_off()
+
+
 @pytest.mark.parametrize("name", ["../x.py", "/tmp/x.py", "~/x.py"])
 def test_no_file_of_a_recipe_leaves_its_folder(tmp_path, name):
     """A name that leads elsewhere is refused, whoever wrote it."""

@@ -32,6 +32,20 @@ async def test_work_calls_what_was_brought_in_and_writes_no_export(project):
     assert len(project.exported("asked.csv")) == 40
 
 
+async def test_records_that_no_worker_can_call_are_said(project):
+    """What is left since its stored input was pruned is counted at the end, with what brings it in again."""
+    await project.run("enqueue")
+    await project.work_off()
+    await project.run("prune", "--done-before", "2099-01-01", "--yes")
+    await project.run("retry", "--done", "k0", "k1", "--yes")
+    ran = await project.work()
+    assert ran.code == 0, ran.err
+    said = "2 records are no longer in the input, or their stored input was pruned (rowcall enqueue brings it in again)"
+    assert f"38 done, 0 failed, 2 left\n  {said}, and were left alone\n" in ran.err
+    await project.run("enqueue")
+    assert (await project.work_off()).done == 40
+
+
 async def test_workers_share_a_pass(project):
     """Two workers on one pass call each record once, both take part, and both end when nothing is left."""
     await project.run("enqueue")

@@ -17,7 +17,7 @@ from click.core import ParameterSource
 from rowcall import __version__
 from rowcall.cli.common import SETTING_FLAGS, config_argument, config_options, load_config, setting_options
 from rowcall.cli.examine import Findings, examine
-from rowcall.cli.foresee import changed_text
+from rowcall.cli.foresee import changed_text, require_store
 from rowcall.cli.hints import call_hint
 from rowcall.cli.sampling import Sample, outcome_text, outcomes
 from rowcall.config import Config, KeyPath
@@ -41,7 +41,8 @@ _SHOWN_VALUE = 100
 def check(config: Path, probe: bool, verbose: bool, **flags: Any) -> int:
     """Find all that is wrong before a run: config, secrets, every row of the input; the first requests are shown.
 
-    Nothing is sent without --probe, and the store is not touched. Exit 2 where something is wrong.
+    Nothing is sent without --probe, and nothing stored: a store is looked at, none is made. Exit 2 where something is
+    wrong.
     """
     loaded = load_config(config, flags)
     if verbose:
@@ -50,6 +51,7 @@ def check(config: Path, probe: bool, verbose: bool, **flags: Any) -> int:
     click.echo("\n".join(_report(findings)))
     if findings.problem_count:
         return Exit.USAGE
+    require_store(loaded)
     if changed := changed_text(loaded):
         click.echo(changed)
     return _probe(loaded, findings) if probe else Exit.DONE

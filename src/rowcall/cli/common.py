@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from rowcall.errors import RowcallError
 from rowcall.place import StorePlace
@@ -24,7 +25,10 @@ config_argument = click.argument("config", type=click.Path(path_type=Path), defa
 
 
 def placed(ctx: click.Context, param: click.Parameter, value: str | None) -> StorePlace | None:
-    """A file, or the URL of a PostgreSQL database, as a place."""
+    """A file, or the URL of a PostgreSQL database, as a place; a config that was named goes before the variable."""
+    sources = [ctx.get_parameter_source(name) for name in ("store", "config")]
+    if sources == [ParameterSource.ENVIRONMENT, ParameterSource.COMMANDLINE]:
+        return None
     try:
         return None if value is None else StorePlace.of(value)
     except ValueError as error:

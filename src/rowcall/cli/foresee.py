@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import math
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from statistics import fmean
 
 from rowcall.cli.sending import Preview
 from rowcall.config import Config
-from rowcall.errors import RowcallError, TemplateError
+from rowcall.errors import NoStore, RowcallError, SchemaMismatch, TemplateError
 from rowcall.job import Record, Status
 from rowcall.outcome import Usage
 from rowcall.parts import make_prices, open_reader
@@ -154,6 +155,21 @@ def changed_text(config: Config) -> str:
     number = standing.done_under_others
     since = f"the request has changed since {counted(number, 'record')} {'was' if number == 1 else 'were'} done"
     return f"{since}: rowcall run needs --if-changed keep or --if-changed redo"
+
+
+def require_store(config: Config) -> None:
+    """See that the store can be reached, where there is one yet.
+
+    Raises:
+        RowcallError: it cannot, or nothing says where it is.
+    """
+    with suppress(NoStore, SchemaMismatch):  # a run makes it, or brings it up to date, or says the same
+        asyncio.run(_look_at(config))
+
+
+async def _look_at(config: Config) -> None:
+    async with await open_reader(config):
+        pass
 
 
 async def _standing(config: Config) -> RequestStanding | None:

@@ -13,12 +13,13 @@ USUAL = Path("config.toml")
 """The config that needs no name."""
 
 _TAKES_CONFIG = re.compile(r"rowcall (?:run|check|enqueue|work)\b")
+_TAKES_STORE = re.compile(r"rowcall run\b(?! --|,)")
 _TAKES_OPTION = re.compile(r"rowcall (?:errors\b|(?:retry|show) [^\s;,]+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """Where a person said that a batch job is: by its config, or by its store."""
+    """Where a person said that a batch job is: by its config, or by its store, which only workers can do with."""
 
     config: Path = USUAL
     store: StorePlace | None = None
@@ -26,7 +27,9 @@ class Located:
     def __call__(self, advice: str) -> str:
         """The advice with the config or the store in each of its commands that need it."""
         if self.store:
-            return _with(_TAKES_OPTION, advice, f" --store {shlex.quote(str(self.store))}")
+            named = f" --store {shlex.quote(str(self.store))}"
+            working = _TAKES_STORE.sub(lambda _: "rowcall work" + named, advice)
+            return _with(_TAKES_OPTION, working, named)
         if self.config == USUAL:
             return advice
         named = shlex.quote(str(self.config))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,15 +23,18 @@ from rowcall.progress import clean, counted, latency_text, short_time
 from rowcall.store.base import Reader
 from rowcall.store.facts import JobRow, Try
 from rowcall.store.opening import open_reader
-from rowcall.summary import Summary, summarise
+from rowcall.summary import AtWork, Summary, summarise
 
 if TYPE_CHECKING:  # it brings the whole wire along
     from rowcall.cli.sending import Shown
+    from rowcall.config import Config
 
 _SHOWN_BODY = 2_000
 """Characters of a reply without an answer, or of a traceback, that are shown: the last ones."""
 _SHOWN_LINES = 20
 """And lines of it."""
+_SHOWN_WORKERS = 8
+"""Processes at work that are named."""
 
 
 @click.command(epilog="Example: rowcall status --json | jq .done")
@@ -78,12 +82,20 @@ def status_text(s: Summary) -> str:
         lines.append(f"last run: {s.started_at}, {short_time(s.elapsed_s or 0)}{rate}{_latency_text(s)}")
     if s.in_flight is not None:
         lines.append(f"in flight: {s.in_flight:,}/{s.concurrency:,}")
+    if s.at_work:
+        lines.append(f"at work: {_workers_text(s.at_work)}")
     if s.tokens.input or s.tokens.output:
         lines.append(f"tokens: {s.tokens.input:,} in ({s.tokens.cached:,} cached), {s.tokens.output:,} out")
     if s.cost_usd is not None:
         lines.append(f"cost: {usd(nano(s.cost_usd))} in all runs")
     lines += [f"{e.count:,} failed: {e.reason}, such as {clean(e.sample_key)}" for e in s.errors]
     return "\n  ".join(lines)
+
+
+def _workers_text(at_work: list[AtWork]) -> str:
+    named = [f"process {each.pid} on {clean(str(each.host))}" for each in at_work[:_SHOWN_WORKERS]]
+    more = len(at_work) - len(named)
+    return ", ".join(named) + (f" and {more:,} more" if more else "")
 
 
 def _latency_text(s: Summary) -> str:
@@ -138,19 +150,25 @@ async def _record(key: str, config: Path, store: StorePlace | None, name: str | 
 
 def _request(record: dict[str, Any], config: Path, store: StorePlace | None) -> Shown | RowcallError:
     """The record's request, or why there is none."""
-    if store is not None:
-        return RowcallError(
-            "no config was named, and the store holds no requests", remedy="--config instead of --store"
-        )
     if record["payload"] is None:
-        return RowcallError("its stored input was pruned", remedy="rowcall run reads it from the input again")
+        return RowcallError("its stored input was pruned", remedy="rowcall run, where the input is, reads it again")
     from rowcall.cli.sending import Preview
-    from rowcall.config import load
 
     try:
-        return Preview(load(config)).show(record["key"], record["payload"])
+        with ExitStack() as stack:
+            return Preview(_config(stack, config, store, record["kind"])).show(record["key"], record["payload"])
     except RowcallError as error:
         return error
+
+
+def _config(stack: ExitStack, config: Path, store: StorePlace | None, kind: str) -> Config:
+    """The config that was named, or the one that the store keeps."""
+    from rowcall.cli.kept import kept_config, kept_recipe
+    from rowcall.config import load
+
+    if store is None:
+        return load(config)
+    return kept_config(stack, store, asyncio.run(kept_recipe(store, kind)), settings={})
 
 
 def _shown(request: Shown | RowcallError) -> Shown:

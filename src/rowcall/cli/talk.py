@@ -84,7 +84,7 @@ def finish_text(report: Report, config: Config, commands: Following) -> str:
         lines.append(f"cost: {usd(report.tally.usage.cost or 0)} this run, {usd(report.counts.cost)} in all")
     lines += _failures(report)
     if report.strays:
-        lines.append(_strays(report.strays))
+        lines.append(_strays(report.strays, report.role))
     if report.output:
         lines.append(f"{shown(report.output)}: {counted(report.rows, 'row')}")
     return "\n".join(["\n  ".join(lines), *_next(report, commands)])
@@ -106,10 +106,12 @@ def shown(path: Path) -> str:
         return str(path)
 
 
-def _strays(number: int) -> str:
-    if number == 1:
-        return "1 record is no longer in the input and was left alone"
-    return f"{number:,} records are no longer in the input and were left alone"
+def _strays(number: int, role: Role) -> str:
+    are, were = ("is", "was") if number == 1 else ("are", "were")
+    why = ""
+    if role is Role.WORK:
+        why = f", or {'its' if number == 1 else 'their'} stored input was pruned (rowcall enqueue brings it in again),"
+    return f"{counted(number, 'record')} {are} no longer in the input{why} and {were} left alone"
 
 
 def _headline(report: Report) -> str:

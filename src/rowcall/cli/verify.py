@@ -118,12 +118,11 @@ class _Comparison:
     async def make(self) -> None:
         """Compare; findings and notes go into the verdict."""
         await self._compare_input()
-        run = await self.reader.last_run(self.verdict.kind)
         if self.config.output_path is None or self.config.output.path == "-":
             self.verdict.notes.append("[output] names no file to compare")
         elif (self.config.output.format or self.config.output_format) in ("sqlite", "parquet"):
             self.verdict.notes.append("[output] is no text, and not compared")
-        elif run and run.alive:
+        elif await self.reader.live_runs(self.verdict.kind):
             self.verdict.notes.append("a run is alive; it writes the export at its end")
         else:
             await self._compare_export(self.config.output_path)

@@ -77,7 +77,7 @@ def _running(standing: Standing, located: Located) -> str:
 
 def _pending(standing: Standing, located: Located) -> str:
     if not standing.stored:
-        return located("its stored input was pruned; rowcall run reads it from the input again")
+        return located("its stored input was pruned; rowcall run, where the input is, reads it again")
     if not standing.live:
         return _waits(standing) + located("no run is at work: rowcall run")
     if standing.held_up:

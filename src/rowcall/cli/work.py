@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -16,23 +15,20 @@ from rowcall.cli.common import (
     config_argument,
     config_options,
     load_config,
-    only_kind,
     overrides,
     processes_option,
     setting_options,
     store_option,
 )
+from rowcall.cli.kept import kept_config, kept_recipe
 from rowcall.cli.located import Located
 from rowcall.cli.run import carry_out, run
 from rowcall.cli.talk import Following, shown
-from rowcall.config import Config, load
-from rowcall.errors import RowcallError
+from rowcall.config import Config
 from rowcall.pipeline import Pipeline
 from rowcall.place import StorePlace
 from rowcall.progress import counted
-from rowcall.recipes import Recipe
 from rowcall.store.facts import Role
-from rowcall.store.opening import open_reader
 
 
 @click.command(epilog="Example: rowcall enqueue && rowcall work in one terminal, rowcall work in others")
@@ -79,30 +75,13 @@ def work(config: Path, store: StorePlace | None, name: str | None, **flags: Any)
 
 
 def _from_store(stack: ExitStack, place: StorePlace, wanted: str | None, flags: dict[str, Any]) -> Config:
-    """The config that a kind's records were brought in with, and its files, in a folder that goes with ``stack``.
+    """The config that a kind's records were brought in with.
 
     Raises:
         RowcallError: there is none, or it could not travel.
     """
-    recipe = asyncio.run(_recipe(place, wanted))
-    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rowcall-work-")))
-    here = {"store.path": place.url or str(place.path and place.path.absolute())}
-    settings = flags["set"] | overrides(flags) | here
-    return load(recipe.write(folder), overrides=settings, env_file=flags["env_file"] or Path.cwd() / ".env")
-
-
-async def _recipe(place: StorePlace, wanted: str | None) -> Recipe:
-    async with await open_reader(place) as reader:
-        kind = only_kind(await reader.kinds(), wanted, place)
-        kept = await reader.recipe(kind)
-    if kept is None:
-        what = f"{place}: nothing says how the calls of {kind} are made"
-        raise RowcallError(what, remedy="rowcall enqueue keeps it there; or start with the config: rowcall work CONFIG")
-    recipe = Recipe.of(kept)
-    if recipe.withheld:
-        what = f"{place}: the config of {kind} stayed where it was: {recipe.withheld}"
-        raise RowcallError(what, remedy="mend that and enqueue again; or start with the config: rowcall work CONFIG")
-    return recipe
+    recipe = asyncio.run(kept_recipe(place, wanted))
+    return kept_config(stack, place, recipe, settings=flags["set"] | overrides(flags), env_file=flags["env_file"])
 
 
 def _following(config: Path, store: StorePlace | None, kind: str) -> Following:

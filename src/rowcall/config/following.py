@@ -66,7 +66,7 @@ def variable(reference: Reference, environ: Mapping[str, str]) -> Secret:
         state = "empty" if value == "" else "not set"
         raise Unresolved(
             f"{reference} needs the variable {reference.name}, which is {state}",
-            f"export {reference.name}=..., or write it into .env beside the config file",
+            f"export {reference.name}=..., or write it into .env beside the config file (with --store: in this folder)",
         )
     return Secret(reference.name, value)
 

@@ -103,7 +103,7 @@ class Reader(Protocol):
         """Jobs, pending or failed, that an earlier pass brought and this one did not."""
 
     async def last_run(self, kind: str) -> RunRow | None:
-        """The newest run of the kind."""
+        """The run of the kind that was last heard to begin or end."""
 
     async def live_runs(self, kind: str) -> list[RunRow]:
         """The runs of the kind whose session is alive, newest first."""

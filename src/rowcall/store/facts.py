@@ -281,7 +281,10 @@ class Try:
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """A run as people see it. ``ended_at`` is None while it is alive; ``alive`` says whether its session is."""
+    """A run as people see it. ``ended_at`` is None while it is alive; ``alive`` says whether its session is.
+
+    ``host`` and ``pid`` are those of its process, None where the store no longer knows.
+    """
 
     id: int
     kind: str
@@ -293,6 +296,8 @@ class RunRow:
     totals: dict[str, Any]
     alive: bool
     role: Role = Role.RUN
+    host: str | None = None
+    pid: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,12 @@ RUNS = 2
 
 
 class Load:
-    """Two runs on one store. Each ``disturb`` finds them at work, loses nothing, has nothing stored called again."""
+    """Two runs, or two workers without an input. ``disturb`` finds them at work; nothing is lost, or called again."""
 
-    def __init__(self, project, count, seed=0):
+    def __init__(self, project, count, command="run"):
         self.project, self.api, self.count = project, project.api, count
-        self.random = random.Random(seed)
+        self.command = command
+        self.random = random.Random(0)
         self.processes = []
         self.pauses = []
         self._stored = {}
@@ -28,7 +29,9 @@ class Load:
         project.write(some_rows(count), concurrency=CONCURRENCY)
 
     async def start(self):
-        self.processes = [await self.project.start("run") for _ in range(RUNS)]
+        if self.command == "work":
+            assert (await self.project.run("enqueue")).code == 0
+        self.processes = [await self.project.start(self.command) for _ in range(RUNS)]
         await asyncio.wait_for(self.api.wait_in_flight(RUNS * CONCURRENCY), 60)
 
     async def disturb(self, fault):
@@ -55,6 +58,8 @@ class Load:
         self.api.latency = 0.005
         ran = await asyncio.gather(*map(self.project.end, self.processes))
         assert [one.code for one in ran] == [0] * RUNS, ran
+        if self.command == "work":
+            assert (await self.project.run("export")).code == 0
         ended_once(self.project, self.count)
         assert set(self.project.attempts().values()) == {1}
         assert self.project.sql("SELECT count(*) FROM jobs WHERE reason = 'poison'") == [(0,)]

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import pytest
 
-_TAG = f"rc{os.getpid() % 100_000}"  # interfaces have names of at most 15 characters
-_SUBNET = f"10.{os.getpid() >> 8 & 255}.{os.getpid() & 255}"
+_TAG = f"rc{os.getpid()}"  # interfaces have names of at most 15 characters
+_OURS = re.compile(r"^(rc(\d+)(?:m\d+)?)\b", re.MULTILINE)
+_SUBNET = f"198.{18 + (os.getpid() >> 8 & 1)}.{os.getpid() & 255}"  # of the range for tests of networks, RFC 2544
 
 
 def require():
@@ -23,6 +26,16 @@ def require():
     if _do("ip", "link", "add", _TAG, "type", "bridge", check=False):
         pytest.skip("the kernel lets nobody make network devices")
     _do("ip", "link", "del", _TAG)
+    _sweep()
+
+
+def _sweep():
+    """Take away what tests have left that were killed."""
+    for kind, command in (("netns", ("ip", "netns", "list")), ("link", ("ip", "-brief", "link"))):
+        listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        for name, pid in _OURS.findall(listed):
+            if not Path("/proc", pid).exists():
+                _do("ip", kind, "del", name, check=False)
 
 
 def _do(*command, check=True):

@@ -47,7 +47,7 @@ async def test_even_shares(place, jobs, evenness):
     assert shares[-1] <= evenness * shares[0]
 
 
-@pytest.mark.parametrize("seconds", [24, pytest.param(600, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("seconds", [24, pytest.param(600, marks=[pytest.mark.soak, pytest.mark.timeout(1500)])])
 async def test_a_transaction_held_open(place, seconds):
     """Beside it claims take at most three times as long, seen by their p99, and in time people are told who it is."""
     told = []
@@ -56,9 +56,7 @@ async def test_a_transaction_held_open(place, seconds):
         run = await fill(store, session, A_SECOND * (seconds + 12))
         free = await worked(store, session, run, 10)
         async with await psycopg.AsyncConnection.connect(place) as held:
-            await held.execute("SELECT count(*) FROM rowcall.jobs")
-            taken = await held.execute("SELECT pg_current_xact_id()")
-            assert taken
+            await held.execute("SELECT pg_current_xact_id()")  # as any write does: from now on no dead row goes
             beside = await worked(store, session, run, seconds)
     late = beside[len(beside) // 2 :]
     print(f"held open for {seconds} s: p99 of claims {p99(free):.1f} ms before, {p99(late):.1f} ms in its second half")

@@ -110,7 +110,7 @@ async def late_answers(project):
         await asyncio.sleep(0.05)
 
 
-@pytest.mark.parametrize("records", [400, pytest.param(2600, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("records", [400, pytest.param(2600, marks=[pytest.mark.soak, pytest.mark.timeout(600)])])
 async def test_eight_machines_share_a_rate(make_site, records):
     """No window at the server holds more than 2 % above the rate (and its burst, where shorter than a minute)."""
     site = await make_site(8)

@@ -37,7 +37,12 @@ _BY_STATE: dict[str, tuple[type[StoreError], str]] = {
 _AWAY_CLASSES = ("08", "57P", "25P03")
 """The connection failed; the server shuts down, or starts; it hung up on an idle transaction."""
 
-_GRANT = "Have its owner grant it: to make a store takes GRANT CREATE ON DATABASE, to use one all rights to its schema."
+_GRANT = (
+    "Have its owner grant it. To make a store: GRANT CREATE ON DATABASE; to look on: USAGE ON SCHEMA rowcall and"
+    " SELECT ON ALL TABLES IN SCHEMA rowcall; to work: USAGE, and ALL ON ALL TABLES and ALL SEQUENCES there."
+)
+_WHERE_IT_STANDS = "A password stands in the address of [store] path or --store, in PGPASSWORD or in ~/.pgpass."
+_NO_USER = "Correct the user in the address (left out: the one of this machine), or make it: createuser"
 # A refused connection has no code, only the server's or the library's words for it.
 _AT_THE_DOOR: tuple[tuple[str, type[StoreError], str, str], ...] = (
     ("starting up", *_AWAY, "It is starting; try again."),
@@ -45,10 +50,10 @@ _AT_THE_DOOR: tuple[tuple[str, type[StoreError], str, str], ...] = (
     ("in recovery mode", *_AWAY, "It is restarting; try again."),
     ("too many clients", Busy, "the server takes no more connections", "Raise its max_connections, or use a pooler."),
     ("connection slots", Busy, "the server takes no more connections", "Raise its max_connections, or use a pooler."),
-    ("password authentication failed", Unavailable, "the server refuses the password of its user", "Correct it."),
-    ("no password supplied", Unavailable, "the server asks for a password", "Put it into the address of [store] path."),
+    ("password authentication failed", Unavailable, "the server refuses the password of its user", _WHERE_IT_STANDS),
+    ("no password supplied", Unavailable, "the server asks for a password", _WHERE_IT_STANDS),
     ("pg_hba.conf", Unavailable, "the server lets this user in from here not at all", "Allow it in its pg_hba.conf."),
-    ('role "', Unavailable, "there is no such user", "Correct the user in [store] path, or make it: createuser"),
+    ('role "', Unavailable, "there is no such user", _NO_USER),
     ("does not exist", Unavailable, "there is no such database", "Make it: createdb, or correct [store] path."),
     ("permission denied", Unavailable, "its user may not connect to it", "Have its owner GRANT CONNECT."),
     ("refused", Unavailable, "nothing listens there", "Start the server, or correct host and port in [store] path."),

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from rowcall.store.postgres.claiming import Taken
 from rowcall.store.postgres.pool import Connection
 
-SLOW = 0.02
+SLOW = 0.005
 """Seconds of a claim from which it is asked why."""
 OLD = 5.0
 """Seconds that a transaction has been open from which it is the reason."""
@@ -23,7 +23,7 @@ _EVERY = 5.0
 """Seconds between two looks for such a transaction."""
 _AGAIN_AFTER = 1.0
 """Seconds after which claims look from the start once more, at least."""
-_SHARE = 0.005
+_SHARE = 0.002
 """The share of the time that looks from the start may take, at most."""
 
 # Of others' sessions only a role with pg_read_all_stats sees more than that they are there: they may be old.

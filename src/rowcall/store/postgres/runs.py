@@ -12,16 +12,16 @@ from rowcall.store.postgres.queries import fetch
 from rowcall.store.postgres.sessions import living_ids
 
 _RUNS = """
-    SELECT id, kind, pass, started_at, ended_at, stop_reason, settings, totals, session, role
-    FROM rowcall.runs WHERE kind = %s
+    SELECT runs.id, kind, pass, runs.started_at, ended_at, stop_reason, settings, totals, session, role, host, pid
+    FROM rowcall.runs LEFT JOIN rowcall.sessions ON sessions.id = session WHERE kind = %s
 """
-_LAST_RUN = _RUNS + " ORDER BY id DESC LIMIT 1"
-_OPEN_RUNS = _RUNS + " AND ended_at IS NULL ORDER BY id DESC"
-_ALL_RUNS = _RUNS + " ORDER BY id"
+_LAST_RUN = _RUNS + " ORDER BY coalesce(ended_at, runs.started_at) DESC, runs.id DESC LIMIT 1"
+_OPEN_RUNS = _RUNS + " AND ended_at IS NULL ORDER BY runs.id DESC"
+_ALL_RUNS = _RUNS + " ORDER BY runs.id"
 
 
 async def last_run(connection: Connection, kind: str) -> RunRow | None:
-    """The newest run of the kind."""
+    """The run of the kind that was last heard to begin or end."""
     found = await _runs(connection, _LAST_RUN, kind)
     return found[0] if found else None
 
@@ -42,6 +42,6 @@ async def _runs(connection: Connection, query: str, kind: str) -> list[RunRow]:
 
 
 def _run_row(row: tuple[Any, ...], alive: Collection[int]) -> RunRow:
-    *facts, settings, totals, session, role = row
+    *facts, settings, totals, session, role, host, pid = row
     lives = facts[4] is None and session in alive
-    return RunRow(*(*facts, json.loads(settings), json.loads(totals), lives, Role(role)))
+    return RunRow(*(*facts, json.loads(settings), json.loads(totals), lives, Role(role), host, pid))

@@ -236,3 +236,14 @@ EXCEPTION WHEN invalid_text_representation OR untranslatable_character THEN
     RETURN false;
 END
 $$;
+
+-- For people: a job, its record and its current answer.
+CREATE VIEW rowcall.records AS
+SELECT jobs.*,
+    payloads.record,
+    CASE WHEN jobs.status = 'done' THEN (
+        SELECT value FROM rowcall.results
+        WHERE job = jobs.rowid AND request = jobs.request AND input_hash = jobs.input_hash AND NOT superseded
+        ORDER BY epoch DESC LIMIT 1
+    ) END AS answer
+FROM rowcall.jobs LEFT JOIN rowcall.payloads ON payloads.job = jobs.rowid;

@@ -33,7 +33,7 @@ def connect_reading(path: Path) -> sqlite3.Connection:
     """Open an existing store so that nothing can be written through it."""
     with translated(path):
         if not path.exists() or not path.stat().st_size:
-            raise NoStore(f"{path}: there is no store yet", remedy="`rowcall run` makes it.")
+            raise NoStore(f"{path}: there is no store yet", remedy="`rowcall run` makes it, or `rowcall enqueue`.")
         connection = connect(path, "ro", READER_PATIENCE_MS)
         try:
             if _version(connection, path) < VERSION:

@@ -88,12 +88,12 @@ _STRAYS = """
 """
 
 _RUNS = """
-    SELECT id, kind, pass, started_at, ended_at, stop_reason, settings, totals, session, role
-    FROM runs WHERE kind = ?
+    SELECT runs.id, kind, pass, runs.started_at, ended_at, stop_reason, settings, totals, session, role, host, pid
+    FROM runs LEFT JOIN sessions ON sessions.id = session WHERE kind = ?
 """
-_LAST_RUN = _RUNS + " ORDER BY id DESC LIMIT 1"
-_OPEN_RUNS = _RUNS + " AND ended_at IS NULL ORDER BY id DESC"
-_ALL_RUNS = _RUNS + " ORDER BY id"
+_LAST_RUN = _RUNS + " ORDER BY coalesce(ended_at, runs.started_at) DESC, runs.id DESC LIMIT 1"
+_OPEN_RUNS = _RUNS + " AND ended_at IS NULL ORDER BY runs.id DESC"
+_ALL_RUNS = _RUNS + " ORDER BY runs.id"
 _SESSION = "SELECT id, host FROM sessions WHERE id = ?"
 
 _REQUEST = "SELECT id FROM requests WHERE kind = ? AND hash = ?"
@@ -246,7 +246,7 @@ def strays(connection: sqlite3.Connection, kind: str, pass_: int) -> int:
 
 
 def last_run(connection: sqlite3.Connection, kind: str, lives: Callable[[int], bool]) -> RunRow | None:
-    """The newest run of the kind; ``lives`` tells whether a session does."""
+    """The run of the kind that was last heard to begin or end; ``lives`` tells whether a session does."""
     row = connection.execute(_LAST_RUN, (kind,)).fetchone()
     return _run_row(row, lives) if row else None
 
@@ -263,9 +263,9 @@ def runs(connection: sqlite3.Connection, kind: str, lives: Callable[[int], bool]
 
 
 def _run_row(row: tuple[Any, ...], lives: Callable[[int], bool]) -> RunRow:
-    *facts, settings, totals, session, role = row
+    *facts, settings, totals, session, role, host, pid = row
     alive = facts[4] is None and lives(session)
-    return RunRow(*(*facts, json.loads(settings), json.loads(totals), alive, Role(role)))
+    return RunRow(*(*facts, json.loads(settings), json.loads(totals), alive, Role(role), host, pid))
 
 
 def request_standing(connection: sqlite3.Connection, kind: str, hash_: str) -> RequestStanding:
