@@ -74,9 +74,8 @@ async def test_who_lost_its_own_lock_takes_nobody_for_dead(open_desk, postgres_s
         assert await desk.store.reap() == 0
 
 
-CLAIM = """
-    UPDATE rowcall.jobs SET status = 'running', session = %s WHERE id = 'a'
-"""
+CLAIM = "UPDATE rowcall.jobs SET status = 'running', session = %s WHERE id = 'a'"
+WAITS_FOR_A_LOCK = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
 
 
 async def test_a_claim_that_crosses_the_end_of_its_session(open_desk, database_url, execute):
@@ -87,7 +86,7 @@ async def test_a_claim_that_crosses_the_end_of_its_session(open_desk, database_u
         await claiming.execute("SELECT FROM rowcall.sessions WHERE id = %s FOR NO KEY UPDATE", (desk.session,))
         await claiming.execute(CLAIM, (desk.session,))
         ending = asyncio.create_task(desk.store.end_session(desk.session))
-        while execute("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'") == []:
+        while execute(WAITS_FOR_A_LOCK) == []:  # noqa: ASYNC110  what a server does is no event of this loop
             await asyncio.sleep(0.01)
         await claiming.commit()
         await ending
