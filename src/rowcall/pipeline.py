@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Protocol
@@ -30,7 +31,7 @@ from rowcall.parts import (
     open_reader,
     open_store,
 )
-from rowcall.producer import Destination, Producer, alive
+from rowcall.producer import Destination, Producer, alive, leave
 from rowcall.running import Options, Report
 from rowcall.store.base import Reader, Store
 from rowcall.store.facts import Enqueued, Role, Run, Selection
@@ -288,7 +289,7 @@ class Pipeline:
         store = await stack.enter_async_context(await open_store(self.config, self._wait))
         client = await stack.enter_async_context(make_client(self.config, CONNECTIONS, parts.network))
         session = await store.begin_session()
-        stack.push_async_callback(store.end_session, session)
+        stack.push_async_exit(partial(leave, store, session))
         await store.reap()
         settings = self.config.settings() | {REQUEST_HASH: parts.request_hash}
         run = await store.begin_run(session, name, settings, role=options.role)

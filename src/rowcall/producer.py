@@ -26,6 +26,8 @@ FIRST_GROUP = 100
 """Records in the first transaction: few, so that the first call leaves soon."""
 GROUP = 1000
 """Records in each further one."""
+LAST_WORDS = 5.0
+"""Seconds that a run which was told to leave at once still waits for its store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +178,14 @@ async def alive(store: Store, session: int, lease: float) -> AsyncIterator[None]
     finally:
         beating.cancel()
         await asyncio.gather(beating, return_exceptions=True)
+
+
+async def leave(store: Store, session: int, kind: object, error: BaseException | None, traceback: object) -> None:
+    """End a session; where the run was cancelled, others see it dead if that takes too long."""
+    at_once = isinstance(error, asyncio.CancelledError)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LAST_WORDS if at_once else None):
+            await store.end_session(session)
 
 
 async def _beat(store: Store, session: int, every: float) -> None:

@@ -208,6 +208,21 @@ async def test_a_server_that_stays_away(rough_server, desk_of):
         assert await desk.keys() == ["a"]
 
 
+async def test_leaving_a_server_that_stands_still(lossy, monkeypatch):
+    """A store closes though its server answers nothing any more, and leaves no task and no connection behind."""
+    monkeypatch.setattr("rowcall.store.postgres.pool.LAST_WORDS", 0.2)
+    wire, desk = lossy
+    await desk.bring(*"abc")
+    wire.freeze()
+    claiming = asyncio.create_task(desk.claim())
+    await asyncio.sleep(0.1)
+    claiming.cancel()
+    async with asyncio.timeout(4):
+        await desk.store.close()
+    assert claiming.cancelled()
+    assert not desk.store._database._tries
+
+
 async def test_one_word_for_an_outage(rough_server, desk_of):
     """However many verbs wait for a server, people are told once; and again when it is away again."""
     said = asyncio.Queue()

@@ -24,6 +24,8 @@ class Wire:
         self._links = set()
         self._writers = set()
         self._losing = 0
+        self._flows = asyncio.Event()
+        self._flows.set()
         self.lost = 0
 
     async def __aenter__(self):
@@ -32,6 +34,7 @@ class Wire:
 
     async def __aexit__(self, *exc):
         self.close()
+        self._flows.set()
         await asyncio.gather(*self._links, return_exceptions=True)
 
     @property
@@ -41,6 +44,10 @@ class Wire:
     def lose_replies_to_commits(self, many=1):
         """Let the next commits reach the server, and break the connection before its reply arrives."""
         self._losing = many
+
+    def freeze(self):
+        """Pass nothing on any more, and break nothing: as a machine that stands still."""
+        self._flows.clear()
 
     def close(self):
         """Break all connections, and take no new ones."""
@@ -64,6 +71,7 @@ class Wire:
 
     async def _ask(self, source, sink, muted):
         while data := await source.read(65536):
+            await self._flows.wait()
             losing = self._losing and b"COMMIT\0" in data
             if losing:
                 self._losing -= 1
@@ -78,6 +86,7 @@ class Wire:
 
     async def _reply(self, source, sink, muted):
         while data := await source.read(65536):
+            await self._flows.wait()
             if not muted.is_set():
                 sink.write(re.sub(KEY, BACKEND_KEY + b"\0\0\0\1", data) if self._as_pooler else data)
                 await sink.drain()

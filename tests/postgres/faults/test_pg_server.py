@@ -63,6 +63,26 @@ async def test_away_for_a_while(project, seconds, command):
 
 
 @pytest.mark.slow
+async def test_leaving_while_it_is_away(project):
+    """The third Ctrl+C leaves a server that is away at once, as it says; the same command goes on later."""
+    project.write(some_rows(400))
+    project.api.latency = 0.2
+    process = await project.start("run")
+    await asyncio.wait_for(project.api.wait_in_flight(8), 60)
+    project.server.stop()
+    for _ in range(3):
+        await asyncio.sleep(1)
+        process.send_signal(signal.SIGINT)
+    try:
+        assert await asyncio.wait_for(process.wait(), 20) == 130
+    finally:
+        project.server.start()
+    ran = await project.run("run")
+    assert ran.code == 0, ran.err
+    ended_once(project, 400)
+
+
+@pytest.mark.slow
 async def test_stopped_inside_a_transaction(project):
     """A process that stands still in a transaction keeps nothing from the other one for long, and goes on."""
     project.write(some_rows(400))

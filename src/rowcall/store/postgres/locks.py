@@ -142,7 +142,8 @@ class LockWatch:
 
 async def _give(connection: Connection) -> None:
     """Give the locks of a connection up at once: where it is only closed, they go when its backend notices."""
-    with suppress(psycopg.Error, OSError, TimeoutError):
-        async with asyncio.timeout(_GIVING):
-            await connection.execute(_GIVE)
+    giving = asyncio.ensure_future(connection.execute(_GIVE))
+    await asyncio.wait([giving], timeout=_GIVING)
     await connection.close()
+    giving.cancel()  # now that there is no connection: else the driver would ask the server to, which may stand still
+    await asyncio.gather(giving, return_exceptions=True)

@@ -26,6 +26,8 @@ SIZE = 4
 """Connections of one store, at most; the lock of a session has one of its own beside them."""
 UNSAID_FOR = 2.0
 """Seconds of waiting for somebody else that are not worth a word."""
+LAST_WORDS = 5.0
+"""Seconds that what is under way may still take when a store is closed: a server may stand still."""
 _LONGEST_PAUSE = 1.0
 """Seconds between two tries to."""
 
@@ -114,6 +116,7 @@ class Database:
             reraise=True,
         )
         self._idle: list[Connection] = []
+        self._at_work: set[Connection] = set()
         self._places = asyncio.Semaphore(SIZE)
         self._tries: set[asyncio.Future[Any]] = set()
         self._closed = False
@@ -185,9 +188,12 @@ class Database:
             await asyncio.wait(self._tries)
 
     async def close(self) -> None:
-        """Give up the connections; safe to repeat."""
-        await self.settled()
+        """Give up the connections, after 5 s those too by which no answer comes; safe to repeat."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LAST_WORDS):
+                await self.settled()
         self._closed = True
+        await self._break_off()
         await self._drop_idle()
 
     async def connect(self) -> Connection:
@@ -242,14 +248,24 @@ class Database:
     async def _lent(self) -> AsyncIterator[Connection]:
         async with self._places:
             connection = self._idle.pop() if self._idle else await self.connect()
+            self._at_work.add(connection)
             try:
                 yield connection
             finally:
+                self._at_work.discard(connection)
                 if connection.info.transaction_status is TransactionStatus.IDLE and not self._closed:
                     self._idle.append(connection)
                 else:
                     await connection.close()
                     await self._drop_idle()  # a restart breaks them all
+
+    async def _break_off(self) -> None:
+        tries = list(self._tries)
+        for connection in list(self._at_work):
+            await connection.close()
+        for one in tries:
+            one.cancel()
+        await asyncio.gather(*tries, return_exceptions=True)
 
     async def _drop_idle(self) -> None:
         while self._idle:

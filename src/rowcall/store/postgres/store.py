@@ -39,6 +39,7 @@ from rowcall.store.postgres import (
     keeping,
     limiting,
     mending,
+    pool,
     queries,
     recipes,
     requests,
@@ -110,7 +111,7 @@ class PostgresStore(PostgresReader, Store):
 
     async def close(self) -> None:
         """Give up the connections; safe to repeat. Sessions that were not ended are dead to others from now on."""
-        await asyncio.gather(*self._errands, return_exceptions=True)
+        await self._end_errands()
         try:
             for lock in self._locks.values():
                 await lock.close()
@@ -337,6 +338,15 @@ class PostgresStore(PostgresReader, Store):
         await self._database.settled()
         await self._database.run(settling.hand_back, session, take)
         self._lost.discard((session, take))
+
+    async def _end_errands(self) -> None:
+        """Let them end; those that take too long are for whoever finds the session dead."""
+        errands = list(self._errands)
+        if errands:
+            await asyncio.wait(errands, timeout=pool.LAST_WORDS)
+        for errand in errands:
+            errand.cancel()
+        await asyncio.gather(*errands, return_exceptions=True)
 
     def _errand(self, work: Coroutine[Any, Any, None]) -> None:
         """Do something that nobody waits for but ``close``."""
