@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 
 import pytest
@@ -100,6 +101,16 @@ def test_what_is_written_out_is_the_same_recipe(project, tmp_path):
     assert recipe_of(config, attaches=False) == made
     assert config.name == "t"
     assert (config.output.path, config.store.path) == (None, "t.db")
+
+
+async def test_a_worker_without_its_key_is_told_where_it_belongs(handled, tmp_path_factory):
+    """A key that is missing belongs into ``.env`` of the worker's folder, not beside a config that it does not have."""
+    await handled.run("enqueue")
+    del handled.env["THE_KEY"]
+    ran = await away(handled, tmp_path_factory)
+    assert ran.code == 2
+    assert "api.api_key needs the variable THE_KEY" in ran.err
+    assert re.search(r"write it into /.*/elsewhere\d+/.env\n", ran.err)
 
 
 @pytest.mark.parametrize("schema", ['{ file = "label.json" }', '{ type = "object" }'])
