@@ -10,7 +10,11 @@ from rowcall.errors import RequestChanged, RowcallError, SchemaMismatch, Unavail
 from rowcall.parts import Parts, open_reader
 from rowcall.recipes import Recipe, recipe_of
 from rowcall.running import Options
-from rowcall.store.facts import RequestStanding, Role
+from rowcall.store.base import Store
+from rowcall.store.facts import RequestStanding, Role, Run
+
+REQUEST_HASH = "request_hash"
+"""Where a run's settings say what it asks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,20 @@ async def agree(config: Config, parts: Parts, options: Options) -> Agreement:
     if choice == "stop":
         raise _changed(config.name, standing)
     return Agreement(recipe, keep=choice == "keep", known=standing.done > 0)
+
+
+async def require_one_request(store: Store, kind: str, run: Run, request_hash: str) -> None:
+    """See once more, for a run that has begun, that it asks what those ask that it joined: they may have begun since.
+
+    Raises:
+        RowcallError: it does not; the run is ended.
+    """
+    others = (other for other in await store.live_runs(kind) if other.id != run.id)
+    if all(other.settings.get(REQUEST_HASH, request_hash) == request_hash for other in others):
+        return
+    refused = _another_request(kind)
+    await store.end_run(run, "error", {"message": refused.message})
+    raise refused
 
 
 async def _known(config: Config, request_hash: str) -> _Known:

@@ -9,7 +9,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Protocol
 
-from rowcall.agreement import Agreement, agree
+from rowcall.agreement import REQUEST_HASH, Agreement, agree, require_one_request
 from rowcall.client import raise_descriptor_limit
 from rowcall.config import Config
 from rowcall.ending import Ending
@@ -30,7 +30,7 @@ from rowcall.parts import (
     open_reader,
     open_store,
 )
-from rowcall.producer import Destination, Producer
+from rowcall.producer import Destination, Producer, alive
 from rowcall.running import Options, Report
 from rowcall.store.base import Reader, Store
 from rowcall.store.facts import Enqueued, Role, Run, Selection
@@ -255,7 +255,8 @@ class Pipeline:
         to = Destination(self.config.name, begun.run.pass_, begun.request, begun.batch)
         producer = Producer(begun.store, begun.source, parts.keying, to, notice=lambda: None)
         try:
-            await producer.run()
+            async with alive(begun.store, begun.session, self.config.store.lease):
+                await producer.run()
         finally:
             await begun.store.end_run(begun.run, "enqueued", {})
         return BroughtIn(begun.store, parts, begun.run, producer.enqueued, agreement.recipe.withheld)
@@ -289,12 +290,14 @@ class Pipeline:
         session = await store.begin_session()
         stack.push_async_callback(store.end_session, session)
         await store.reap()
+        settings = self.config.settings() | {REQUEST_HASH: parts.request_hash}
+        run = await store.begin_run(session, name, settings, role=options.role)
+        if run.joined:
+            await require_one_request(store, name, run, parts.request_hash)
+            self._emit(Joined(run.pass_))
         request = await (store.adopt if agreement.keep else store.request)(name, parts.request_hash)
         if options.retry_failed:
             await store.retry(name, Selection(statuses=(Status.FAILED,)))
-        run = await store.begin_run(session, name, self.config.settings(), role=options.role)
-        if run.joined:
-            self._emit(Joined(run.pass_))
         if options.role is Role.ENQUEUE or (options.reads and not run.joined):
             await store.publish(name, agreement.recipe.to_keep())
         if options.role is Role.WORK:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import suppress
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 
 from rowcall import values
-from rowcall.errors import Busy, InputError
+from rowcall.errors import Busy, Full, InputError
 from rowcall.job import Record
 from rowcall.sources.base import Source
 from rowcall.store.base import Store
 from rowcall.store.facts import Enqueued, Entry
+from rowcall.store.liveness import BEATS_A_LEASE, LONGEST_BEAT
 from rowcall.templates import FilePrints, Key, input_hash
 from rowcall.threads import Threads
 
@@ -160,6 +162,27 @@ class Producer:
         except InputError as error:
             self._error = error
         return group
+
+
+@asynccontextmanager
+async def alive(store: Store, session: int, lease: float) -> AsyncIterator[None]:
+    """Give signs of life meanwhile, where no worker does: others wait for whoever brings records in.
+
+    ``lease``: seconds of silence after which a session is dead.
+    """
+    beating = asyncio.create_task(_beat(store, session, min(lease / BEATS_A_LEASE, LONGEST_BEAT)))
+    try:
+        yield
+    finally:
+        beating.cancel()
+        await asyncio.gather(beating, return_exceptions=True)
+
+
+async def _beat(store: Store, session: int, every: float) -> None:
+    while True:
+        with suppress(Busy, Full):  # the next one may get through
+            await store.beat(session)
+        await asyncio.sleep(every)
 
 
 async def _patiently(verb: Callable[[], Awaitable[T]]) -> T:

@@ -31,7 +31,7 @@ class Upstream:
         self._reader = reader
         self._kind = kind
         self._wait = wait
-        self._over = False
+        self._over = self._was_fed = False
         self._counts = Counts({})
         self._count_at = 0.0
         self._ended_before: int | None = None
@@ -76,7 +76,9 @@ class Upstream:
         live = await self._reader.live_runs(self._kind)
         if monotonic() >= self._count_at:
             await self._count()
-        self._over = not self._wait and all(run.role is Role.WORK for run in live)
+        is_fed = self._wait or any(run.role is not Role.WORK for run in live)
+        self._over = not is_fed and not self._was_fed  # at two looks: a server that was away loses sight of the living
+        self._was_fed = is_fed
 
     async def _count(self) -> None:
         began = monotonic()

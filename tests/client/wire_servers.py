@@ -53,6 +53,7 @@ class ScriptedServer:
         self.requests: list[bytes] = []
         self.connections = 0
         self.talks: list[Talk] = []
+        self._plays: set[asyncio.Task] = set()
         self.accepted = asyncio.Event()
 
     async def __aenter__(self):
@@ -63,8 +64,12 @@ class ScriptedServer:
 
     async def __aexit__(self, *error):
         self._server.close()
+        await asyncio.sleep(0)  # connections that were taken just now begin
         for talk in self.talks:
             talk.writer.transport.abort()
+        for play in self._plays:
+            play.cancel()
+        await asyncio.gather(*self._plays, return_exceptions=True)
         await self._server.wait_closed()
 
     async def _play(self, reader, writer):
@@ -72,6 +77,7 @@ class ScriptedServer:
         self.connections += 1
         talk = Talk(self, reader, writer)
         self.talks.append(talk)
+        self._plays.add(asyncio.current_task())
         self.accepted.set()
         try:
             await act(talk)

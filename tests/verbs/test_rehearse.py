@@ -101,9 +101,15 @@ async def test_what_would_go_wrong(keyed, capsys):
 
 async def test_it_ends_in_time(keyed, capsys):
     """A long run is cut, and its length follows from its limits where little was seen."""
-    _, out = await rehearsed(keyed, capsys, lasting=0.3, pace__requests="60/min")
+    _, out = await rehearsed(keyed, capsys, lasting=1.0, pace__requests="60/min")
     assert "about 40s for 40 records: [pace] requests = 60/min" in out
     assert "would stop" not in out
+
+
+async def test_it_ends_before_anything_is_seen(keyed, capsys):
+    """One that is cut before its first record does not say that there is nothing to do."""
+    _, out = await rehearsed(keyed, capsys, lasting=0.0)
+    assert "too short to see anything" in out
 
 
 async def test_faults_are_those_of_the_config(keyed, capsys):

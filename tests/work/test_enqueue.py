@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import signal
+import sqlite3
 
 import pytest
 from project import some_rows
@@ -90,3 +92,23 @@ async def test_an_interrupt_leaves_what_is_in(project):
     assert await asyncio.wait_for(process.wait(), 20) == 130
     assert project.statuses()["pending"] > 0
     assert project.sql("SELECT stop_reason FROM runs") == [("enqueued",)]
+
+
+async def test_who_brings_records_in_gives_signs_of_life(project):
+    """However long the input lasts, workers do not take whoever reads it for dead, and so wait for what it brings."""
+    project.replace('path = "in.csv"', 'path = "-"\nformat = "jsonl"')
+    project.replace('timeout = "5s"', 'timeout = "5s"\n[store]\nlease = "1s"')
+    process = await project.start("enqueue", stdin=asyncio.subprocess.PIPE)
+    process.stdin.write(b"".join(b'{"id": "%d", "text": "%s"}\n' % (n, b"a good one " * 200) for n in range(150)))
+    try:
+        await until(lambda: _beats(project) > 3)
+    finally:
+        process.stdin.close()
+        await project.end(process)
+
+
+def _beats(project):
+    """How often a session has given a sign of life; 0 while there is no store yet."""
+    with contextlib.suppress(sqlite3.OperationalError):
+        return sum(beat for (beat,) in project.sql("SELECT beat FROM sessions"))
+    return 0

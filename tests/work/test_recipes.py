@@ -144,6 +144,7 @@ def test_no_file_of_a_recipe_leaves_its_folder(tmp_path, name):
         ('model = "m"', f'model = "{SECRET}"', "config.toml:11: request.body.model looks like a key"),
         ('timeout = "5s"', 'headers = { X-Token = "0123456789" }', "api.headers.X-Token looks like a key"),
         ('timeout = "5s"', 'api_key = { file = "key.txt" }', "config.toml:9 names a file of this machine"),
+        ('/v1"', '/v1?api-version=2&subscription-key=0123456789ab"', "api.base_url looks like a key"),
         ('timeout = "5s"', 'ca_file = "ca.pem"', "config.toml:9 names a file of this machine"),
         ('"prompt.md"', '"../prompt.md"', "../prompt.md is not beside config.toml"),
     ],

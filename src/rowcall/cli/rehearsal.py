@@ -33,6 +33,8 @@ from rowcall.running import Options, Report
 
 FOR = 20.0
 """Seconds that a rehearsal takes, at most."""
+_CUT = "rehearsed"
+"""Why a rehearsal ends that is over before its run is."""
 _ENOUGH = 3
 """Records for each slot that must have ended before the measured speed says more than the settings."""
 _SHOWN = 10
@@ -80,7 +82,7 @@ async def _run(config: Config, options: Options, latency: float, lasting: float,
         pipeline = Pipeline(rehearsed, emit=_listener(progress), assembling=_assembling(config, api.url))
         progress.say(f"rehearsal, nothing is sent: {start_text(config, pipeline.concurrency)}")
         progress.start(pipeline, limit=options.limit)
-        asyncio.get_running_loop().call_later(lasting, pipeline.stop, "rehearsed", "seen enough")
+        asyncio.get_running_loop().call_later(lasting, pipeline.stop, _CUT, "seen enough")
         try:
             return await pipeline.run(options)
         finally:
@@ -166,7 +168,7 @@ def _outcome(config: Config, report: Report, foresight: Foresight, latency: str)
     yield f"{counted(tally.calls, 'call')} ({statuses})" if tally.calls else "no calls"
     to_do = ended + report.left
     if not to_do:
-        yield "the real run has nothing to do"
+        yield "too short to see anything" if report.ending.reason == _CUT else "the real run has nothing to do"
         return
     seconds, how = _time(config, report, foresight, to_do)
     yield f"the real run: about {short_time(seconds)} for {counted(to_do, 'record')}: {how}"
@@ -192,6 +194,6 @@ def _troubles(findings: Findings, report: Report) -> Iterator[str]:
     if findings.problem_count:
         yield f"would go wrong: {counted(findings.problem_count, 'problem')}"
         yield from (clean(str(problem).replace("\n", " ")) for problem in findings.problems[:_SHOWN])
-    if report.ending.reason not in ("done", "limit", "rehearsed", "interrupted", "terminated"):
+    if report.ending.reason not in ("done", "limit", _CUT, "interrupted", "terminated"):
         yield f"would stop: {clean(report.ending.reason)}: {clean(report.ending.message)}"
     yield "not known here: what the API itself answers, limits and refuses, and answers that break [response]"

@@ -17,9 +17,10 @@ _LONG = re.compile(r"[^\s{}]{8,}")
 _LOOKS = re.compile(
     r"\b(?:sk-[\w-]{16,}|AIza[\w-]{30,}|gh[pousr]_\w{30,}|xox[abeprs]-[\w-]{10,}|AKIA[A-Z0-9]{16}"
     r"|eyJ[\w-]{10,}\.eyJ[\w-]{10,}|Bearer\s+[\w.~+/-]{16,}|https?://[^\s/:@]+:[^\s/@]+@)"
+    r"|[?&](?i:[\w.-]*(?:key|token|secret|passw(?:or)?d|pwd|sig|signature))=[^\s&#{}\"']{8,}"
 )
 """How well-known services write their keys (OpenAI, Anthropic, Google, GitHub, Slack, AWS), tokens, and URLs with a
-password."""
+password, or with a key in their query."""
 
 
 def suspects(node: Any, path: KeyPath = (), *, by_name: bool) -> Iterator[KeyPath]:
