@@ -103,6 +103,18 @@ def test_what_is_written_out_is_the_same_recipe(project, tmp_path):
     assert (config.output.path, config.store.path) == (None, "t.db")
 
 
+async def test_the_next_command_names_the_store_where_the_environment_does_not(project, tmp_path_factory):
+    """Beside ``--store`` the command that goes on has it; where ``ROWCALL_STORE`` says it, that says it again."""
+    await project.run("enqueue")
+    store = str(project.folder / "t.db")
+    project.folder = tmp_path_factory.mktemp("elsewhere")
+    ran = await project.work("--store", store, "-n", "2")
+    assert ran.err.endswith(f"Go on with: rowcall work --store {store} --name t\n")
+    project.env["ROWCALL_STORE"] = store
+    ran = await project.work("-n", "2")
+    assert ran.err.endswith("Go on with: rowcall work --name t\n")
+
+
 async def test_a_worker_without_its_key_is_told_where_it_belongs(handled, tmp_path_factory):
     """A key that is missing belongs into ``.env`` of the worker's folder, not beside a config that it does not have."""
     await handled.run("enqueue")
