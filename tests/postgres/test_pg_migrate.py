@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import signal
 import sqlite3
 from collections import Counter
 from contextlib import closing
+from functools import partial
 
 import psycopg
 import pytest
@@ -124,8 +126,15 @@ def mark_in_database(url):
         return connection.execute("SELECT mark FROM rowcall.moving").fetchone()
 
 
-async def killed_in_the_middle(project, read_mark, *args):
-    """Kill a migration once it has moved a third of its rows or more; returns how far it was."""
+async def interrupted(project, process):
+    """Ctrl+C."""
+    process.send_signal(signal.SIGINT)
+    ran = await project.end(process)
+    assert (ran.code, ran.err) == (130, "Broken off; the same command goes on.\n\n")
+
+
+async def killed_in_the_middle(project, stop, read_mark, *args):
+    """End a migration once it has moved a third of its rows or more; returns how far it was."""
     process = await project.start("migrate", *args)
     while True:
         try:
@@ -133,23 +142,23 @@ async def killed_in_the_middle(project, read_mark, *args):
         except (sqlite3.Error, psycopg.Error, TypeError):  # not begun yet
             mark = Mark()
         if mark.rows > MANY:
-            await project.kill(process)
+            await stop(process)
             return Mark.of(read_mark()[0])
         assert process.returncode is None, (await process.communicate())[1]
         await asyncio.sleep(0.01)
 
 
 async def test_a_killed_migration_goes_on(project, database_url):
-    """Until it has ended no verb works on its target, both ways; the same command moves the rest, and all is there."""
+    """Killed or interrupted, no verb works on its target; the same command moves the rest, and all is there."""
     await filled(project.folder, MANY)
     project.write([])
     back = project.folder / "back.db"
-    for source, target, read_mark in (
-        ("t.db", database_url, lambda: mark_in_database(database_url)),
-        (database_url, "back.db", lambda: mark_in_file(back)),
+    for source, target, stop, read_mark in (
+        ("t.db", database_url, project.kill, lambda: mark_in_database(database_url)),
+        (database_url, "back.db", partial(interrupted, project), lambda: mark_in_file(back)),
     ):
         way = ("--from", source, "--to", target)
-        mark = await killed_in_the_middle(project, read_mark, *way)
+        mark = await killed_in_the_middle(project, stop, read_mark, *way)
         assert mark.rows < 3 * MANY
         use(project, target)
         for verb in ("run", "status"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 
 import pytest
@@ -100,6 +101,28 @@ def test_what_is_written_out_is_the_same_recipe(project, tmp_path):
     assert recipe_of(config, attaches=False) == made
     assert config.name == "t"
     assert (config.output.path, config.store.path) == (None, "t.db")
+
+
+async def test_the_next_command_names_the_store_where_the_environment_does_not(project, tmp_path_factory):
+    """Beside ``--store`` the command that goes on has it; where ``ROWCALL_STORE`` says it, that says it again."""
+    await project.run("enqueue")
+    store = str(project.folder / "t.db")
+    project.folder = tmp_path_factory.mktemp("elsewhere")
+    ran = await project.work("--store", store, "-n", "2")
+    assert ran.err.endswith(f"Go on with: rowcall work --store {store} --name t\n")
+    project.env["ROWCALL_STORE"] = store
+    ran = await project.work("-n", "2")
+    assert ran.err.endswith("Go on with: rowcall work --name t\n")
+
+
+async def test_a_worker_without_its_key_is_told_where_it_belongs(handled, tmp_path_factory):
+    """A key that is missing belongs into ``.env`` of the worker's folder, not beside a config that it does not have."""
+    await handled.run("enqueue")
+    del handled.env["THE_KEY"]
+    ran = await away(handled, tmp_path_factory)
+    assert ran.code == 2
+    assert "api.api_key needs the variable THE_KEY" in ran.err
+    assert re.search(r"write it into /.*/elsewhere\d+/.env\n", ran.err)
 
 
 @pytest.mark.parametrize("schema", ['{ file = "label.json" }', '{ type = "object" }'])

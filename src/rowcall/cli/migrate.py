@@ -49,8 +49,12 @@ def migrate(source: StorePlace, target: StorePlace, as_json: bool) -> None:
     the same command goes on; until it has ended, no run works on the new place. Refused while a run is alive.
     """
     _require_two(source, target)
-    with _bar() as told:
-        moved = asyncio.run(_migrate(source, target, told))
+    try:
+        with _bar() as told:
+            moved = asyncio.run(_migrate(source, target, told))
+    except KeyboardInterrupt:
+        click.echo("Broken off; the same command goes on.", err=True)
+        raise
     if as_json:
         print_json({"from": str(source), "to": str(target)} | _summary(moved))
     else:
@@ -110,5 +114,5 @@ def _text(moved: Contents) -> str:
 
 def _setting(target: StorePlace) -> str:
     if target.is_secret:
-        return f'[store] path = {{ env = "..." }}, a variable with the URL of {clean(str(target))}'
+        return f'[store] path = {{ env = "ROWCALL_STORE" }}, a variable with the URL of {clean(str(target))}'
     return f'[store] path = "{clean(str(target))}"'

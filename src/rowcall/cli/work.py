@@ -85,9 +85,12 @@ def _from_store(stack: ExitStack, place: StorePlace, wanted: str | None, flags: 
 
 
 def _following(config: Path, store: StorePlace | None, kind: str) -> Following:
-    """The commands that come after it."""
+    """The commands that come after it; a store that the environment names is named by it to them too."""
     if store is None:
         return Following.of(config, "rowcall work")
+    if click.get_current_context().get_parameter_source("store") is ParameterSource.ENVIRONMENT:
+        named = f"--name {shlex.quote(kind)}"
+        return Following(f"rowcall work {named}", f"rowcall errors {named}", Located())
     located = Located(store=store)
     named = f"--store {shlex.quote(str(store))} --name {shlex.quote(kind)}"
     return Following(f"rowcall work {named}", f"rowcall errors {named}", located)

@@ -59,14 +59,14 @@ def header_secret(secret: Secret) -> Secret:
     return Secret(secret.name, value)
 
 
-def variable(reference: Reference, environ: Mapping[str, str]) -> Secret:
-    """The value of a variable; an empty one counts as not set."""
+def variable(reference: Reference, environ: Mapping[str, str], env_file: Path | None = None) -> Secret:
+    """The value of a variable; an empty one counts as not set. ``env_file`` is where else it could have stood."""
     value = environ.get(reference.name)
     if not value:
         state = "empty" if value == "" else "not set"
         raise Unresolved(
             f"{reference} needs the variable {reference.name}, which is {state}",
-            f"export {reference.name}=..., or write it into .env beside the config file (with --store: in this folder)",
+            f"export {reference.name}=..., or write it into {env_file or '.env beside the config file'}",
         )
     return Secret(reference.name, value)
 

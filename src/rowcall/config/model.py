@@ -215,7 +215,7 @@ class Config(Table):
             ConfigError: every reference that leads nowhere.
         """
         variables = self.variables() if environ is None else environ
-        return self._resolved(Resolver(self.folder, variables, self.where))
+        return self._resolved(Resolver(self.folder, variables, self.where, env_file=self._origin.env_file))
 
     def masked(self, stand_in: Callable[[Reference], str]) -> Config:
         """As ``resolve``, with a stand-in for every secret: no variable is read, no command runs.
@@ -264,7 +264,7 @@ class Config(Table):
     def _store_as_written(self) -> str:
         written: Any = self.store.path
         if isinstance(written, dict):
-            resolver = Resolver(self.folder, self.variables(), self.where)
+            resolver = Resolver(self.folder, self.variables(), self.where, env_file=self._origin.env_file)
             written = resolver.tree(written, _STORE)
             resolver.finish()
         return (written.reveal() if isinstance(written, Secret) else str(written)).strip()

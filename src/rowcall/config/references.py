@@ -138,10 +138,11 @@ class Fingerprinter(_Walker):
 class Resolver(_Walker):
     """Replaces references by what they refer to."""
 
-    def __init__(self, folder: Path, environ: Mapping[str, str], where: Where) -> None:
+    def __init__(self, folder: Path, environ: Mapping[str, str], where: Where, *, env_file: Path | None = None) -> None:
         super().__init__(where)
         self._folder = folder
         self._environ = environ
+        self._env_file = env_file
 
     def headers(self, table: dict[str, Any], path: KeyPath) -> dict[str, Any]:
         """A table of headers; one that is a secret becomes a ``Secret``, a file's text too."""
@@ -166,7 +167,7 @@ class Resolver(_Walker):
 
     def _replace(self, reference: Reference) -> Any:
         if reference.kind == "env":
-            return variable(reference, self._environ)
+            return variable(reference, self._environ, self._env_file)
         if reference.kind == "file":
             return text_of(reference, self._folder)
         return output(reference, self._folder, self._environ)
