@@ -1,17 +1,13 @@
-"""Several processes at one database: real ones, racing, killed, stopped, and cut off from it."""
+"""Several processes at one database: real ones, racing, killed and stopped."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-import shutil
 import signal
-import subprocess
 import sys
 from collections import Counter
 from contextlib import AsyncExitStack, asynccontextmanager
 
-import pgkit
 import pytest
 from storekit import Desk
 
@@ -52,10 +48,10 @@ asyncio.run(main(*sys.argv[1:]))
 
 
 @asynccontextmanager
-async def _worker(url, told="alone", go=True, within=()):
+async def _worker(url, told="alone", go=True):
     """A process that works a store off and says what it claims; ``told`` it settles a claim with each line it gets."""
     process = await asyncio.create_subprocess_exec(
-        *within, sys.executable, "-c", WORKER, url, told, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+        sys.executable, "-c", WORKER, url, told, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
     )
     try:
         assert await process.stdout.readline() == b"begun\n"
@@ -173,97 +169,3 @@ async def test_processes_that_are_killed_again_and_again(quiet, database_url, ki
     assert (await quiet.store.counts("k")).by_status == {Status.DONE: 50 * kills}
     keys = [f"key{n}" for n in range(min(1000, 50 * kills))]
     assert all(answer.value == key for key, answer in (await quiet.store.answers("k", keys)).items())
-
-
-# --- a network that is cut
-
-
-class Machine:
-    """A network namespace with a link to ours, as if it were another machine. A context manager."""
-
-    def __init__(self):
-        self.name, self._link = f"rowcall{os.getpid()}", f"rc{os.getpid()}"
-        self._net = f"10.{os.getpid() % 200 + 20}.77"
-
-    @property
-    def address(self):
-        """Ours, as the machine sees it."""
-        return f"{self._net}.1"
-
-    @property
-    def within(self):
-        return ("ip", "netns", "exec", self.name)
-
-    def __enter__(self):
-        try:
-            self._link_up()
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
-
-    def _link_up(self):
-        _do("ip", "netns", "add", self.name)
-        _do("ip", "link", "add", self._link, "type", "veth", "peer", "name", "uplink", "netns", self.name)
-        _do("ip", "addr", "add", f"{self.address}/24", "dev", self._link)
-        _do("ip", "link", "set", self._link, "up")
-        _do(*self.within, "ip", "addr", "add", f"{self._net}.2/24", "dev", "uplink")
-        _do(*self.within, "ip", "link", "set", "uplink", "up")
-
-    def __exit__(self, *exc):
-        subprocess.run(["ip", "netns", "del", self.name], check=False)
-        subprocess.run(["ip", "link", "del", self._link], check=False, stderr=subprocess.DEVNULL)
-
-    def cut(self):
-        """Drop everything between the two, silently."""
-        _do(*self.within, "iptables", "-A", "INPUT", "-j", "DROP")
-        _do(*self.within, "iptables", "-A", "OUTPUT", "-j", "DROP")
-
-    def mend(self):
-        _do(*self.within, "iptables", "-F")
-
-
-def _do(*words):
-    subprocess.run(words, check=True, capture_output=True)
-
-
-@pytest.fixture
-def machine():
-    if os.getuid() != 0 or not shutil.which("iptables") or not shutil.which("ip"):
-        pytest.skip("network namespaces need root, ip and iptables")
-    try:
-        with Machine() as machine:
-            yield machine
-    except subprocess.CalledProcessError as error:
-        pytest.skip(f"no network namespace can be made here: {error.stderr.decode().strip()}")
-
-
-@pytest.mark.slow
-async def test_a_network_that_is_cut(machine):
-    """A machine that is cut off loses what it had in hand to the others, and goes on once the network is back."""
-    server = pgkit.Server(synchronous_commit="on", listen_addresses=f"127.0.0.1,{machine.address}")
-    with (server.folder / "data" / "pg_hba.conf").open("a") as rules:
-        rules.write(f"host all all {machine.address}/24 trust\n")
-    server.start()
-    try:
-        with server.database() as name:
-            await _cut_and_mend(machine, server, name)
-    finally:
-        server.throw_away()
-
-
-async def _cut_and_mend(machine, server, name):
-    async with await PostgresStore.open(server.url(name), looks_apart=0.5) as store:
-        desk = await Desk(store, None, None).sit()
-        await desk.bring(*(f"key{n}" for n in range(4_000)))
-        far = server.url(name).replace("127.0.0.1", machine.address)
-        async with _worker(far, within=machine.within) as process:
-            said = [await process.stdout.readline() for _ in range(50)]
-            machine.cut()
-            drained = asyncio.create_task(_ended(process))
-            assert await _reaped(store) > 0  # the server notices that nobody is there, within 15 s
-            machine.mend()
-            said += await drained
-        counts = await store.counts("k")
-        assert (counts.by_status, counts.attempts) == ({Status.DONE: 4_000}, 4_000)
-        assert 4_000 <= len(said) <= 4_000 + 4 * 16

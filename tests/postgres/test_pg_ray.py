@@ -73,5 +73,5 @@ async def test_an_actor_is_killed_and_so_is_a_worker(project, database_url):
     assert all(row["label"] for row in project.exported())
     calls = Counter(call.text for call in project.api.calls)
     assert len(calls) == RECORDS
-    assert sum(calls.values()) - RECORDS <= 2 * 32
+    assert sum(calls.values()) - RECORDS <= 3 * 32  # of the worker that was killed: in flight, and two groups
     assert (await project.run("verify")).code == 0

@@ -75,7 +75,7 @@ class Databases:
     async def sink(self, name):
         return await PostgresSink.open(self.place(name))
 
-    own_tables = ("schema_version", "moving")
+    own_tables = ("schema_version", "moving", "records")
     own_columns = frozenset({"take"})
 
     async def columns(self, name):
