@@ -17,6 +17,8 @@ SESSIONS = 0x726F7763
 """The first half of the lock of a session ("rowc"); the other half is its number."""
 
 _TAKE = "SELECT pg_try_advisory_lock(%s, %s)"
+# A process that ends frees its lock at once. One that is only cut off keeps it for as long as its beats may be late.
+_KEEP_IF_CUT_OFF = "SELECT set_config('tcp_user_timeout', %s, false)"
 # Whoever found it free at two looks learns by this that it was held in between.
 _SAY_SO = "UPDATE rowcall.sessions SET beat = beat + 1 WHERE id = %s"
 _GIVE = "SELECT pg_advisory_unlock_all()"
@@ -25,6 +27,8 @@ _TARGET = "SELECT pg_advisory_xact_lock(hashtextextended('rowcall target ' || %s
 
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.05, 0.5
 """Seconds between two tries to have the lock of a session again."""
+_AT_LEAST = 15.0
+"""Seconds after which a server notices a connection that is cut, at the soonest."""
 _GIVING = 1.0
 """Seconds for giving it up in good order."""
 
@@ -48,21 +52,23 @@ async def lock_target(connection: Connection, target: str) -> None:
 class SessionLock:
     """The lock of a session, held by a connection of its own for as long as the process lives.
 
-    Where the connection breaks, a new one takes it again: others see it free for less than a second.
+    Where the connection breaks, a new one takes it again: others see it free for less than a second. Where the network
+    is cut, the server holds it for ``lease`` seconds.
     """
 
-    def __init__(self, connect: Callable[[], Awaitable[Connection]], session: int) -> None:
+    def __init__(self, connect: Callable[[], Awaitable[Connection]], session: int, lease: float) -> None:
         self._connect = connect
         self._session = session
+        self._patience = str(round(max(lease, _AT_LEAST) * 1000))
         self._first_try: asyncio.Event = asyncio.Event()
         self._held = self._was_lost = False
         self._sure_at = float("-inf")
         self._keeping = asyncio.ensure_future(self._keep())
 
     @classmethod
-    async def held(cls, connect: Callable[[], Awaitable[Connection]], session: int) -> Self:
+    async def held(cls, connect: Callable[[], Awaitable[Connection]], session: int, lease: float) -> Self:
         """The lock, after the first try to have it."""
-        lock = cls(connect, session)
+        lock = cls(connect, session, lease)
         await lock._first_try.wait()
         return lock
 
@@ -94,6 +100,7 @@ class SessionLock:
         """Take it and hold it until the connection breaks; a broken one of ours may hold it a little longer."""
         connection = await self._connect()
         try:
+            await connection.execute(_KEEP_IF_CUT_OFF, (self._patience,))
             (self._held,) = await fetched(connection, _TAKE, (SESSIONS, self._session))
             self._first_try.set()
             if self._held:

@@ -64,6 +64,7 @@ class PostgresStore(PostgresReader, Store):
     def __init__(self, database: Database, lease: float, looks_apart: float) -> None:
         super().__init__(database)
         self._locks: dict[int, SessionLock] = {}
+        self._lease = lease
         self._watch = Watch(lease)
         self._lock_watch = LockWatch(looks_apart)
         self._latest = 0.0
@@ -123,7 +124,7 @@ class PostgresStore(PostgresReader, Store):
         """Make this process known and alive; returns the session's number."""
         session = await self._database.run(sessions.new_number)
         if not self._database.pooled:
-            self._locks[session] = await SessionLock.held(self._database.connect, session)
+            self._locks[session] = await SessionLock.held(self._database.connect, session, self._lease)
         await self._database.run(sessions.begin, session, self._is_locked(session))
         return session
 
