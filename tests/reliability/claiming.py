@@ -1,8 +1,9 @@
 """A process that claims from a store until its pass is over, and settles what it claimed.
 
-    python claiming.py STORE LIMIT DURABILITY
+    python claiming.py STORE LIMIT DURABILITY SECONDS
 
-Once it has its session it says ``begun`` and waits for a line; each claim is then said as ``row epoch``.
+Once it has its session it says ``begun`` and waits for a line; each claim is then said as ``row epoch``. What it
+claimed it has in hand for so many seconds, as if the API took them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from rowcall.place import StorePlace
 from rowcall.store.opening import open_store
 
 
-async def main(place, limit, durability):
+async def main(place, limit, durability, seconds):
     async with await open_store(StorePlace.of(place), durability=durability) as store:
         session = await store.begin_session()
         run = await store.begin_run(session, "k", {})
@@ -26,6 +27,7 @@ async def main(place, limit, durability):
             await store.settle([Settlement(job, Action.DONE, outcome=Success(job.key)) for job in jobs])
             jobs = await store.claim(session, "k", run.pass_, int(limit))
             sys.stdout.writelines(f"{job.row} {job.epoch}\n" for job in jobs)
+            await asyncio.sleep(float(seconds))
         await store.end_run(run, "done", {})
         await store.end_session(session)
 

@@ -20,8 +20,8 @@ CLAIMING = Path(__file__).with_name("claiming.py")
 
 
 @contextlib.asynccontextmanager
-async def claiming(place, limit, durability="normal"):
-    command = (sys.executable, CLAIMING, place, str(limit), durability)
+async def claiming(place, limit, durability="normal", seconds=0.0):
+    command = (sys.executable, CLAIMING, place, str(limit), durability, str(seconds))
     pipes = {"stdin": asyncio.subprocess.PIPE, "stdout": asyncio.subprocess.PIPE}
     process = await asyncio.create_subprocess_exec(*command, **pipes)
     try:
