@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 STEP = 1.05
 """Latencies are counted in classes that grow by so much: class ``n`` is around ``STEP ** n`` seconds."""
@@ -64,3 +66,28 @@ class History:
     latencies: Mapping[int, int]
     quiet: tuple[Quiet, ...]
     slowest: tuple[SlowCall, ...]
+
+
+def sliced(answered: Iterable[Sequence[Any]], failed: Iterable[Sequence[Any]]) -> dict[int, Slice]:
+    """Slices by their number.
+
+    Args:
+        answered: rows of number, answers, input tokens, output tokens, cost.
+        failed: rows of number, reason, calls, input tokens, output tokens, cost.
+    """
+    slices = {number: Slice(count, {}, *used) for number, count, *used in answered}
+    for number, reason, count, tokens_in, tokens_out, cost in failed:
+        before = slices.get(number, Slice())
+        slices[number] = Slice(
+            before.answered,
+            {**before.failed, reason: count},
+            before.input_tokens + tokens_in,
+            before.output_tokens + tokens_out,
+            before.cost if cost is None else cost + (before.cost or 0),
+        )
+    return slices
+
+
+def latency_class(milliseconds: float) -> int:
+    """The class of a latency (see ``STEP``)."""
+    return round(math.log(milliseconds / 1000, STEP))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from typing import Any
 
-from rowcall.store.history import STEP, History, Quiet, Slice, SlowCall, Span
+from rowcall.store.history import History, Quiet, SlowCall, Span, latency_class, sliced
 from rowcall.store.postgres.pool import Connection
 from rowcall.store.postgres.queries import fetch, patiently
 
@@ -49,35 +47,12 @@ async def history(connection: Connection, kind: str, span: Span, quiet: float) -
     """How the calls of a kind went in a span; stretches of ``quiet`` seconds and more."""
     wanted = {"kind": kind, "since": span.since, "until": span.until, "width": span.width, "quiet": quiet}
     await patiently(connection)
+    answered, failed = await fetch(connection, _ANSWERED, wanted), await fetch(connection, _FAILED, wanted)
+    latencies = await connection.execute(_LATENCIES, wanted)
     stretches = sorted(Quiet(*row) for row in await fetch(connection, _QUIET, wanted))
     return History(
-        slices=await _slices(connection, wanted),
-        latencies=await _latencies(connection, wanted),
+        slices=sliced(answered, failed),
+        latencies=Counter([latency_class(ms) async for (ms,) in latencies]),
         quiet=tuple(stretches),
         slowest=tuple(SlowCall(*row) for row in await fetch(connection, _SLOWEST, wanted)),
     )
-
-
-async def _slices(connection: Connection, wanted: dict[str, Any]) -> dict[int, Slice]:
-    slices: dict[int, Slice] = {}
-    for number, answered, *used in await fetch(connection, _ANSWERED, wanted):
-        slices[number] = Slice(answered, {}, *used)
-    for number, reason, count, tokens_in, tokens_out, cost in await fetch(connection, _FAILED, wanted):
-        before = slices.get(number, Slice())
-        slices[number] = Slice(
-            before.answered,
-            {**before.failed, reason: count},
-            before.input_tokens + tokens_in,
-            before.output_tokens + tokens_out,
-            _sum(before.cost, cost),
-        )
-    return slices
-
-
-def _sum(one: int | None, other: int | None) -> int | None:
-    return one if other is None else other + (one or 0)
-
-
-async def _latencies(connection: Connection, wanted: dict[str, Any]) -> Counter[int]:
-    cursor = await connection.execute(_LATENCIES, wanted)
-    return Counter([round(math.log(ms / 1000, STEP)) async for (ms,) in cursor])

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import sqlite3
 from collections import Counter
 
-from rowcall.store.history import STEP, History, Quiet, Slice, SlowCall, Span
+from rowcall.store.history import History, Quiet, SlowCall, Span, latency_class, sliced
 
 _NUMBER = "CAST((julianday(at) - julianday(:since)) * 86400 / :width AS INTEGER)"
 _ANSWERED = f"""
@@ -46,32 +45,8 @@ def history(connection: sqlite3.Connection, kind: str, span: Span, quiet: float)
     wanted = {"kind": kind, "since": span.since, "until": span.until, "width": span.width, "quiet": quiet}
     stretches = sorted(Quiet(*row) for row in connection.execute(_QUIET, wanted))
     return History(
-        slices=_slices(connection, wanted),
-        latencies=_latencies(connection, wanted),
+        slices=sliced(connection.execute(_ANSWERED, wanted), connection.execute(_FAILED, wanted)),
+        latencies=Counter(latency_class(ms) for (ms,) in connection.execute(_LATENCIES, wanted)),
         quiet=tuple(stretches),
         slowest=tuple(SlowCall(*row) for row in connection.execute(_SLOWEST, wanted)),
     )
-
-
-def _slices(connection: sqlite3.Connection, wanted: dict[str, object]) -> dict[int, Slice]:
-    slices: dict[int, Slice] = {}
-    for number, answered, *used in connection.execute(_ANSWERED, wanted):
-        slices[number] = Slice(answered, {}, *used)
-    for number, reason, count, tokens_in, tokens_out, cost in connection.execute(_FAILED, wanted):
-        before = slices.get(number, Slice())
-        slices[number] = Slice(
-            before.answered,
-            {**before.failed, reason: count},
-            before.input_tokens + tokens_in,
-            before.output_tokens + tokens_out,
-            _sum(before.cost, cost),
-        )
-    return slices
-
-
-def _sum(one: int | None, other: int | None) -> int | None:
-    return one if other is None else other + (one or 0)
-
-
-def _latencies(connection: sqlite3.Connection, wanted: dict[str, object]) -> Counter[int]:
-    return Counter(round(math.log(ms / 1000, STEP)) for (ms,) in connection.execute(_LATENCIES, wanted))
