@@ -23,13 +23,15 @@ def fill(project, count):
 
 
 async def test_a_large_input_streams(project):
-    """Of 300,000 rows the first is called within 2 s of the start, and the process stays under 100 MB."""
+    """Of 300,000 rows the first is called long before all are read, and the process stays under 100 MB."""
     project.write([])
     fill(project, 300_000)
     started = time.monotonic()
     process = await project.start("run", "-n", "500")
     await project.api.wait_for_calls(1)
-    assert project.api.calls[0].arrived - started < 2.0
+    [(read,)] = project.sql("SELECT max(rowid) FROM jobs")
+    print(f"first call {project.api.calls[0].arrived - started:.1f} s after the start, {read:,} rows read")
+    assert read < 150_000
     peak = 0
     while process.returncode is None and (memory := _peak(process.pid)):
         peak = memory
