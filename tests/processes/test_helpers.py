@@ -52,7 +52,7 @@ def nothing_runs(project):
 async def test_helpers_are_one_run(project):
     """Concurrency holds for all together and can be set; each call is counted once, wherever it was made."""
     project.api.latency = 0.2
-    project.write(some_rows(2000), concurrency=12)
+    project.write(some_rows(1200), concurrency=12)
     process = await project.start("run", "--processes", "3", "--json", "--events", "events.jsonl")
     await at_work(project, 2)
     assert {*sessions(project)} == {process.pid, *children(process)}
@@ -71,10 +71,10 @@ async def test_helpers_are_one_run(project):
     ran = await project.end(process)
     assert ran.code == 0, ran.err
     summary = project.summary(ran)
-    assert (summary["done"], summary["by_status"]) == (2000, {"200": 2000})
-    assert len(project.api.calls) == len(project.exported()) == 2000
+    assert (summary["done"], summary["by_status"]) == (1200, {"200": 1200})
+    assert len(project.api.calls) == len(project.exported()) == 1200
     ended = [json.loads(line) for line in (project.folder / "events.jsonl").read_text().splitlines()]
-    assert sum(line["event"] == "call_ended" for line in ended) == 2000
+    assert sum(line["event"] == "call_ended" for line in ended) == 1200
     assert project.sql("SELECT count(*) FROM runs") == [(1,)]
     nothing_runs(project)
 
