@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from rowcall.pace.buckets import Bucket
@@ -133,3 +135,13 @@ async def test_live_runs_and_what_they_say(desk):
     assert [run.id for run in await desk.store.live_runs("k")] == [other.run.id]
     await other.vanish()
     assert await desk.store.live_runs("k") == []
+
+
+async def test_a_place_is_given_once(store, open_store):
+    """Of several that ask for the same place at the same moment, in one store or in two, one gets it."""
+    other = await open_store()
+    hourly = Bucket("requests", 1, 3600.0)
+    for number in range(10):
+        asked = [each.reserve(f"https://api{number}", [hourly], [(1.0,)], (0.0,)) for each in (store, other) * 4]
+        reserved = await asyncio.gather(*asked)
+        assert sum(len(each.leaves) for each in reserved) == 1
