@@ -117,23 +117,8 @@ class Engine:
         self.gate = Gate(probe_waits=timing.probe_waits, alone_for=timing.alone_for, trusted=begun.trusted)
         self.adaptive = Adaptive(concurrency, learns=config.pace.adaptive)
         self.rate, self.outlook = Narrowed(self.adaptive), Outlook()
-        self.settler = Settler(
-            store,
-            concurrency=concurrency,
-            emit=emit,
-            loaded=lambda: self.worker.in_flight > 0,
-            full=lambda full: self.worker.stop_full(full),
-            share=config.input.dedupe and begun.options.limit is None,
-            written=lambda group: self.worker.written(group),
-        )
-        self.reserving = Reserving(
-            store,
-            parts.target,
-            self.outlook,
-            emit=emit,
-            rested=lambda seconds: self.steering.rest(seconds),
-            full=lambda full: self.worker.stop_full(full),
-        )
+        self.settler = self._settler(begun, concurrency)
+        self.reserving = self._reserving(begun)
         self.caller = parts.make_caller(self._wire(begun, concurrency))
         most = config.stop.max_cost
         self.budget = Budget(None if most is None else nano(most), begun.spent, self.caller.guess)
@@ -261,6 +246,27 @@ class Engine:
             begun.parts.prices,
             places=self.reserving,
             adaptive=self.adaptive,
+        )
+
+    def _settler(self, begun: Begun, concurrency: int) -> Settler:
+        return Settler(
+            begun.store,
+            concurrency=concurrency,
+            emit=self._emit,
+            loaded=lambda: self.worker.in_flight > 0,
+            full=lambda full: self.worker.stop_full(full),
+            share=self._config.input.dedupe and begun.options.limit is None,
+            written=lambda group: self.worker.written(group),
+        )
+
+    def _reserving(self, begun: Begun) -> Reserving:
+        return Reserving(
+            begun.store,
+            begun.parts.target,
+            self.outlook,
+            emit=self._emit,
+            rested=lambda seconds: self.steering.rest(seconds),
+            full=lambda full: self.worker.stop_full(full),
         )
 
     def _worker(self, begun: Begun, concurrency: int) -> Worker:
