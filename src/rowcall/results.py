@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from rowcall.errors import OutputError
 from rowcall.job import Record, Status
@@ -30,8 +30,7 @@ class Writer(Protocol):
         """Write one row."""
 
 
-@dataclass(frozen=True, slots=True)
-class Joined:
+class Joined(NamedTuple):
     """A record of the input and what became of it; ``answer`` is None where the store does not know it."""
 
     record: Record
@@ -48,8 +47,9 @@ class Joined:
     def done(self) -> Answer | None:
         """Its current answer; one to what it was before an edit does not count."""
         answer = self.answer
-        current = answer is not None and answer.status is Status.DONE and answer.input_hash == self.input_hash
-        return answer if current else None
+        if answer is None or answer.status is not Status.DONE or answer.input_hash != self.input_hash:
+            return None
+        return answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +119,12 @@ class Join:
         return [(record, *self.keying.known_by(record)) for record in islice(records, GROUP)]
 
     def _row(self, joined: Joined) -> Row:
-        data, new = joined.record.data, self._new(joined)
-        kept = data if self.shape.keep is None else {name: data[name] for name in self.shape.kept(data)}
-        if not self.shape.overwrite and not kept.keys().isdisjoint(new):
+        shape, kept, new = self.shape, joined.record.data, self._new(joined)
+        if shape.keep is not None:
+            kept = {name: kept[name] for name in shape.kept(kept)}
+        if not shape.overwrite and not kept.keys().isdisjoint(new):
             raise OutputError(f"{joined.record.where}: {said_of_clash(kept.keys() & new.keys())}", remedy=RENAME)
-        row = {**kept, **new}
-        return {self.shape.key_as: joined.key, **row} if self.shape.key_as else row
+        return {shape.key_as: joined.key, **kept, **new} if shape.key_as else {**kept, **new}
 
     def _new(self, joined: Joined) -> Row:
         answer, flatten = joined.done, self.shape.flatten

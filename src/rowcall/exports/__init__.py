@@ -118,9 +118,9 @@ def _make(chosen: FormatName, file: BinaryIO, name: str, columns: Sequence[str] 
         from rowcall.exports.parquet import ParquetExport
 
         return Spooled(spool, lambda found: ParquetExport(file, name, found))
-    from rowcall.exports.delimited import DelimitedExport, csv_line, tsv_line
+    from rowcall.exports.delimited import DelimitedExport, check_tsv, csv_lines, tsv_lines
 
-    line = csv_line if chosen == "csv" else tsv_line
+    rules = (csv_lines, None) if chosen == "csv" else (tsv_lines, check_tsv)
     if columns is None:
-        return Spooled(spool, lambda found: DelimitedExport(file, name, found, line))
-    return DelimitedExport(file, name, columns, line)
+        return Spooled(spool, lambda found: DelimitedExport(file, name, found, *rules))
+    return DelimitedExport(file, name, columns, *rules)

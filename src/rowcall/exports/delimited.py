@@ -7,12 +7,18 @@ take both.
 from __future__ import annotations
 
 import csv
+import io
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, BinaryIO
 
 from rowcall.errors import OutputError
 from rowcall.exports.cells import cell
+
+GROUP = 1000
+"""Rows that become text at a time."""
+
+Cells = Sequence[str]
 
 
 class DelimitedExport:
@@ -22,17 +28,27 @@ class DelimitedExport:
         file: where to.
         name: of the file, for messages.
         columns: the header.
-        line: makes a line of cells, with its end.
+        lines: makes lines of rows, each with its end.
+        check: raises ValueError for a row that ``lines`` could not write; None: it can write all.
     """
 
-    def __init__(self, file: BinaryIO, name: str, columns: Iterable[str], line: Callable[[Iterable[str]], str]) -> None:
+    def __init__(
+        self,
+        file: BinaryIO,
+        name: str,
+        columns: Iterable[str],
+        lines: Callable[[Sequence[Cells]], str],
+        check: Callable[[Cells], None] | None = None,
+    ) -> None:
         self._file = file
         self._name = name
-        self._line = line
+        self._lines = lines
+        self._check = check
         self._columns = dict.fromkeys(columns)
         self._count = 0
+        self._rows: list[Cells] = []
         if self._columns:
-            self._put(self._columns)
+            self._take(list(self._columns))
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Write one row."""
@@ -42,43 +58,78 @@ class DelimitedExport:
                 f"column {next(name for name in row if name not in self._columns)!r} is not in the header"
             )
         try:
-            self._put([cell(row.get(name)) for name in self._columns])
+            self._take([cell(row.get(name)) for name in self._columns])
         except (TypeError, ValueError) as error:
             raise self._error(str(error)) from None
 
     def finish(self) -> None:
-        """Nothing is left to write."""
+        """Write what was taken last."""
+        try:
+            self._file.write(self._lines(self._rows).encode())
+        except UnicodeEncodeError:
+            raise self._unwritable() from None
+        self._rows = []
 
-    def _put(self, cells: Iterable[str]) -> None:
-        self._file.write(self._line(cells).encode())
+    def _take(self, cells: Cells) -> None:
+        if self._check:
+            self._check(cells)
+        self._rows.append(cells)
+        if len(self._rows) >= GROUP:
+            self.finish()
 
-    def _error(self, what: str) -> OutputError:
-        return OutputError(f"{self._name}, row {self._count}: {what}", remedy="write a .jsonl file instead")
+    def _unwritable(self) -> OutputError:
+        """The error for the first of the rows taken last that has no UTF-8."""
+        first = self._count - len(self._rows) + 1
+        for number, cells in enumerate(self._rows, first):
+            try:
+                "".join(cells).encode()
+            except UnicodeEncodeError as error:
+                return self._error(str(error), number)
+        raise AssertionError("all rows can be written one by one")
+
+    def _error(self, what: str, number: int | None = None) -> OutputError:
+        row = self._count if number is None else number
+        return OutputError(f"{self._name}, row {row}: {what}", remedy="write a .jsonl file instead")
 
 
-class _Echo:
-    """A file for csv's writer that hands each line back, with LF for its end.
-
-    The writer itself must believe in CRLF: told to end lines in LF, it leaves a lone CR unquoted.
-    """
-
-    def write(self, line: str) -> str:
-        return line.removesuffix("\r\n") + "\n"
+def csv_lines(rows: Sequence[Cells]) -> str:
+    """Rows as lines of CSV, in double quotes where a cell takes them."""
+    written = io.StringIO()
+    csv.writer(written, lineterminator="\n").writerows(rows)
+    text = written.getvalue()
+    return _with_quoted_returns(rows) if "\r" in text else text
 
 
-csv_line: Callable[[Iterable[str]], str] = csv.writer(_Echo()).writerow
-"""Cells as a line of CSV, in double quotes where it takes them."""
+def _with_quoted_returns(rows: Sequence[Cells]) -> str:
+    """The same where a cell holds a CR: told to end lines in LF, csv's writer would leave it unquoted."""
+    lines: list[str] = []
+    csv.writer(_Lines(lines)).writerows(rows)
+    return "".join(lines)
 
-_TSV_CANNOT = re.compile("[\t\r\n]")
+
+class _Lines:
+    """A file for csv's writer, which believes in CRLF, that keeps each line with LF for its end."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self._lines = lines
+
+    def write(self, line: str) -> None:
+        self._lines.append(line.removesuffix("\r\n") + "\n")
 
 
-def tsv_line(cells: Iterable[str]) -> str:
-    """Cells as a line of TSV.
+def tsv_lines(rows: Sequence[Cells]) -> str:
+    """Rows as lines of TSV."""
+    return "".join("\t".join(cells) + "\n" for cells in rows)
+
+
+def check_tsv(cells: Cells) -> None:
+    """Refuse what TSV has no way to write.
 
     Raises:
         ValueError: a cell holds a tab or a line end.
     """
-    cells = list(cells)
     if found := next((text for text in cells if _TSV_CANNOT.search(text)), None):
         raise ValueError(f"a tab or line end, which .tsv cannot hold, in {found[:40]!r}")
-    return "\t".join(cells) + "\n"
+
+
+_TSV_CANNOT = re.compile("[\t\r\n]")

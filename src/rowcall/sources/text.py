@@ -47,6 +47,8 @@ def decoded(binary: BinaryIO, head: bytes, encoding: str | None) -> TextIO:
 
 def find_fault(text: str, encoding: str) -> Fault | None:
     """The first character that no record may hold."""
+    if text.isascii() and "\0" not in text:  # a tenth of what the search costs
+        return None
     found = _REFUSED.search(text)
     if found is None:
         return None

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
+from rowcall import values
 from rowcall.job import Status
 from rowcall.outcome import Action, Outcome
 
@@ -14,8 +15,7 @@ Claim = tuple[int, int]
 """One claim of one job: its row and the epoch."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """A record on its way into the store: its payload is JSON text, ``where`` its place in the input."""
 
     key: str
@@ -240,8 +240,7 @@ class JobRow:
     cost: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """What an export needs of a job. ``value`` is the current answer, present only where the job is done."""
 
     key: str
@@ -250,6 +249,15 @@ class Answer:
     value: Any
     reason: str | None
     error: str | None
+
+
+def read_answer(row: tuple[str, str, str, str | None, str | None, str | None]) -> Answer:
+    """The answer that a store gives: key, status, input_hash, reason, error, and the value as JSON."""
+    key, status, input_hash, reason, error, value = row
+    return Answer(key, _STATUSES[status], input_hash, None if value is None else values.read_back(value), reason, error)
+
+
+_STATUSES = {status.value: status for status in Status}
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,9 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
-from rowcall import values
 from rowcall.errors import StoreError
 from rowcall.job import Status
 from rowcall.store.facts import (
-    Answer,
     Counts,
     ErrorGroup,
     JobRow,
@@ -249,12 +247,6 @@ async def tries(connection: Connection, row: int) -> list[Try]:
 async def answers(connection: Connection, kind: str, keys: Sequence[str]) -> list[tuple[Any, ...]]:
     """Rows for ``Answer``, with the value as JSON or None."""
     return await fetch(connection, _ANSWERS, (kind, known(keys)))
-
-
-def read_answer(row: tuple[Any, ...]) -> Answer:
-    """The answer that a row of ``answers`` holds."""
-    key, status, input_hash, reason, error, value = row
-    return Answer(key, Status(status), input_hash, None if value is None else values.read_back(value), reason, error)
 
 
 async def last_calls(connection: Connection, kind: str, keys: Sequence[str]) -> dict[str, LastCall]:

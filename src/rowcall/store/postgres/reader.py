@@ -23,6 +23,7 @@ from rowcall.store.facts import (
     Selected,
     Selection,
     Try,
+    read_answer,
 )
 from rowcall.store.history import History, Span
 from rowcall.store.postgres import history, keeping, queries, recipes, runs, schema, twins, withdrawing
@@ -108,7 +109,7 @@ class PostgresReader(Reader):
         """Jobs by key, with the current answer of the done ones. At most 1,000 keys a call."""
         rows = await self._read(queries.answers, kind, keys)
         with translated(self._database.name):
-            return {answer.key: answer for answer in map(queries.read_answer, rows)}
+            return {answer.key: answer for answer in map(read_answer, rows)}
 
     async def last_calls(self, kind: str, keys: Sequence[str]) -> dict[str, LastCall]:
         """What the last calls of jobs came to, by key."""

@@ -7,11 +7,9 @@ import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
-from rowcall import values
 from rowcall.errors import StoreError
 from rowcall.job import Status
 from rowcall.store.facts import (
-    Answer,
     Counts,
     ErrorGroup,
     JobRow,
@@ -226,12 +224,6 @@ def tries(connection: sqlite3.Connection, row: int) -> list[Try]:
 def answers(connection: sqlite3.Connection, kind: str, keys: Sequence[str]) -> list[tuple[Any, ...]]:
     """Rows for ``Answer``, with the value as JSON or None."""
     return connection.execute(_ANSWERS, (kind, json.dumps(list(keys)))).fetchall()
-
-
-def read_answer(row: tuple[Any, ...]) -> Answer:
-    """The answer that a row of ``answers`` holds."""
-    key, status, input_hash, reason, error, value = row
-    return Answer(key, Status(status), input_hash, None if value is None else values.read_back(value), reason, error)
 
 
 def last_calls(connection: sqlite3.Connection, kind: str, keys: Sequence[str]) -> dict[str, LastCall]:

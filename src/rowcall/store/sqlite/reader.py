@@ -26,6 +26,7 @@ from rowcall.store.facts import (
     Selected,
     Selection,
     Try,
+    read_answer,
 )
 from rowcall.store.history import History, Span
 from rowcall.store.sqlite import history, keeping, queries, recipes, twins, withdrawing
@@ -108,7 +109,7 @@ class SQLiteReader(Reader):
         """Jobs by key, with the current answer of the done ones. At most 1,000 keys a call."""
         rows = await self._read(queries.answers, kind, keys)
         with translated(self.path):
-            return {answer.key: answer for answer in map(queries.read_answer, rows)}
+            return {answer.key: answer for answer in map(read_answer, rows)}
 
     async def last_calls(self, kind: str, keys: Sequence[str]) -> dict[str, LastCall]:
         """What the last calls of jobs came to, by key."""
