@@ -16,6 +16,7 @@ from rowcall.exports import FormatName, check_export
 from rowcall.groups import GroupCaller, Size
 from rowcall.handlers import Function, HandlerCaller, load_function
 from rowcall.job import Job
+from rowcall.keys import FilePrints, Key, compile_key, request_hash
 from rowcall.network import Network, make_network
 from rowcall.place import StorePlace
 from rowcall.price import Prices, nano
@@ -35,7 +36,7 @@ from rowcall.sources.kept import Kept
 from rowcall.sources.storefile import StoreSource
 from rowcall.store import opening
 from rowcall.store.base import Reader, Store
-from rowcall.templates import FilePrints, Key, Tree, check_columns, compile_key, request_hash, union
+from rowcall.templates import Tree, check_columns, union
 
 if TYPE_CHECKING:  # a server, which only the mock preset needs
     from rowcall.mock import MockAPI

@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 from rowcall import values
 from rowcall.errors import Busy, Full, InputError
 from rowcall.job import Record
+from rowcall.keys import FilePrints, Key, input_hash
 from rowcall.sources.base import Source
 from rowcall.store.base import Store
 from rowcall.store.facts import Enqueued, Entry
 from rowcall.store.liveness import BEATS_A_LEASE, LONGEST_BEAT
-from rowcall.templates import FilePrints, Key, input_hash
 from rowcall.threads import Threads
 
 T = TypeVar("T")

@@ -14,9 +14,9 @@ from presetkit import CHAT
 from rowcall.calling import RequestCaller, Wire
 from rowcall.errors import AttachmentError, ConfigError, TemplateError
 from rowcall.job import Job, Status
+from rowcall.keys import input_hash
 from rowcall.pace.rate import Rate
 from rowcall.providers import Call, make_provider
-from rowcall.templates import input_hash
 
 PLAIN = Call("k")
 CAT, DOG = b"\x89PNG cat", b"\xff\xd8 dog"

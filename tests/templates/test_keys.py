@@ -4,7 +4,8 @@ import pytest
 
 from rowcall import values
 from rowcall.errors import TemplateError
-from rowcall.templates import check_columns, compile_key, record_key
+from rowcall.keys import compile_key, record_key
+from rowcall.templates import check_columns
 
 
 @pytest.mark.parametrize(

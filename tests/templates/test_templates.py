@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from rowcall import values
 from rowcall.errors import TemplateError
-from rowcall.templates import check_columns, compile_tree, input_hash, request_hash, text_of, union
+from rowcall.keys import input_hash, request_hash
+from rowcall.sandbox import text_of
+from rowcall.templates import check_columns, compile_tree, union
 
 HOSTILE = json.loads((Path(__file__).parent.parent / "data/strings/blns.json").read_text())
 

@@ -21,10 +21,11 @@ from rowcall.cli.sending import Marks, Preview, Shown
 from rowcall.config import Config
 from rowcall.errors import InputError, Problem, RowcallError, TemplateError
 from rowcall.job import Record
+from rowcall.keys import Key, compile_key
 from rowcall.network import make_network
 from rowcall.parts import calls_of, check_handler_columns, check_output_columns, make_prices, source_of
 from rowcall.sources.base import Source
-from rowcall.templates import Key, Tree, check_columns, compile_key
+from rowcall.templates import Tree, check_columns
 
 T = TypeVar("T")
 

@@ -13,13 +13,13 @@ from rowcall.cli.sending import Preview
 from rowcall.config import Config
 from rowcall.errors import NoStore, RowcallError, SchemaMismatch, TemplateError
 from rowcall.job import Record, Status
+from rowcall.keys import request_hash
 from rowcall.outcome import Usage
 from rowcall.parts import make_prices, open_reader
 from rowcall.price import guess
 from rowcall.progress import counted, latency_text, rate_text, short_number
 from rowcall.sources.base import Source
 from rowcall.store.facts import Counts, RequestStanding, RunRow
-from rowcall.templates import request_hash
 
 MOST_READ = 200_000
 """Records that are counted; an input with more has "or more"."""

@@ -19,11 +19,12 @@ from rowcall.cli.sending import Preview, Shown
 from rowcall.config import Config
 from rowcall.errors import Exit, RowcallError
 from rowcall.job import Record
+from rowcall.keys import compile_key
 from rowcall.outcome import Outcome, Success
 from rowcall.parts import source_of
 from rowcall.price import usd
 from rowcall.progress import clean, counted, short_number, short_time
-from rowcall.templates import check_columns, compile_key
+from rowcall.templates import check_columns
 
 _SHOWN_BODY = 4_000
 """Characters of a request's body that are shown."""

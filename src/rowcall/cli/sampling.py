@@ -11,13 +11,13 @@ from rowcall import values
 from rowcall.calling import Caller, Departure, Wire
 from rowcall.config import Config
 from rowcall.job import Job
+from rowcall.keys import input_hash, request_hash
 from rowcall.network import make_client, make_network
 from rowcall.outcome import Outcome, Success
 from rowcall.pace.gate import Gate
 from rowcall.pace.rate import Limit, Rate
 from rowcall.parts import call_key, calls_of, make_mock, make_prices
 from rowcall.progress import clean
-from rowcall.templates import input_hash, request_hash
 
 Sample = tuple[str, dict[str, Any]]
 """A record by its key."""

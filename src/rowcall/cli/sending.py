@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from rowcall.config import Config, Reference
+from rowcall.keys import input_hash, request_hash
 from rowcall.parts import call_key, provider_of
 from rowcall.progress import clean
 from rowcall.providers.base import Call, Provider
-from rowcall.templates import input_hash, request_hash
 
 _CURL_ADDS = ("host", "content-length")
 """Headers that every client writes by itself."""

@@ -18,6 +18,7 @@ from rowcall.events import Listener
 from rowcall.exports import is_table, open_export
 from rowcall.handlers import Function, check_signature
 from rowcall.job import Record, Status
+from rowcall.keys import compile_key
 from rowcall.library.showing import Shown
 from rowcall.library.staging import Records, Spool, Staged
 from rowcall.parts import Parts, fit_together, handler_calls, key_column, make_columns, open_reader
@@ -27,7 +28,6 @@ from rowcall.results import Join, Shape
 from rowcall.running import IfChanged, Options, Report
 from rowcall.store.base import Reader
 from rowcall.store.facts import Answer, Enqueued, Entry
-from rowcall.templates import compile_key
 
 GROUP = 500
 """Records looked up at a time."""

@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from rowcall.errors import AttachmentError, ConfigError, Problem, TemplateError
-from rowcall.templates import Tree, compile_tree, text_of
+from rowcall.sandbox import text_of
+from rowcall.templates import Tree, compile_tree
 
 Row = Mapping[str, Any]
 Chosen = Mapping[str, Path]

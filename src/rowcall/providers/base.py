@@ -8,10 +8,11 @@ from typing import Any, Protocol
 
 import httpx
 
+from rowcall.keys import FilePrints
 from rowcall.outcome import Outcome, Reply
 from rowcall.providers.dialect import Group
 from rowcall.providers.failures import classify
-from rowcall.templates import FilePrints, Tree
+from rowcall.templates import Tree
 
 __all__ = ["Call", "GroupProvider", "Provider", "Request", "classify"]
 

@@ -12,7 +12,8 @@ from rowcall import values
 from rowcall.config import Secret
 from rowcall.errors import ConfigError, Problem, TemplateError
 from rowcall.providers.attachments import Attachments
-from rowcall.templates import Tree, compile_tree, text_of
+from rowcall.sandbox import text_of
+from rowcall.templates import Tree, compile_tree
 
 Header = tuple[bytes, bytes]
 

@@ -14,6 +14,7 @@ from rowcall import values
 from rowcall.config import Secret
 from rowcall.config.presets import PLACES
 from rowcall.errors import ConfigError, Problem
+from rowcall.keys import FilePrints
 from rowcall.outcome import Failure, Outcome, Reply, Success, Usage
 from rowcall.providers.apart import taken_apart
 from rowcall.providers.attachments import LARGEST, Attachments
@@ -31,7 +32,7 @@ from rowcall.providers.building import (
 from rowcall.providers.dialect import PLAIN, Group, Preset
 from rowcall.providers.failures import answer_failure, classify, html_failure, is_html, kept, request_id
 from rowcall.providers.reading import Unacceptable, make_reading
-from rowcall.templates import FilePrints, Tree, union
+from rowcall.templates import Tree, union
 
 _WITH_TEXT = frozenset({"truncated", "filtered", "not_json", "schema"})
 _KEPT_OF_ANSWER = 20_000
