@@ -1,4 +1,4 @@
-"""Keeps the slots full: demand, claim, start, beat, drain, stop."""
+"""Keeps the slots full: demand, claim, start, drain, stop."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from rowcall.ending import Ending, Failures, Patience, Quota
 from rowcall.errors import Busy, Full
 from rowcall.events import GateClosed, GateOpened, Listener, Resting, Settled, Stopping
 from rowcall.executor import Executor
+from rowcall.heartbeat import Heartbeat
 from rowcall.job import Job
 from rowcall.judge import Judge, Ruling
 from rowcall.outcome import Action, Failure, Settlement, put_back
@@ -34,8 +35,6 @@ LOOK_AGAIN = 1.0
 """Seconds after which an empty store is looked at again: another process may have put something in."""
 EVIDENCE_FOR = 5.0
 """Seconds without anything to call, after which what is held waits for no more evidence, though more may come."""
-SURE_FOR = 12
-"""Beats for which a claim is surely this process's own; after a longer stop others may have taken it over."""
 
 
 _PATIENCE = Patience()
@@ -122,7 +121,8 @@ class Worker:
         self._lone: asyncio.Task[None] | None = None
         self._sent_before_lone = 0
         self._dry_until = 0.0
-        self._sure_at = self._busy_at = monotonic()
+        self._busy_at = monotonic()
+        self._heart = Heartbeat(store, assignment.session, assignment.kind, assignment.beat, budget)
         self._wake = asyncio.Event()
         self._ending: Ending | None = None
         self.rest_cause = ""
@@ -193,6 +193,30 @@ class Worker:
         self._give_back_ready()
         self.notice()
 
+    def in_hand(self) -> list[Job]:
+        """All that it has claimed and not settled; what it is not sure of any more goes back first."""
+        self._doubt()
+        return [*self._ready, *self._calls.values(), *(self._twins.waiting if self._twins else ())]
+
+    def drop_cancelled(self, cancelled: set[Claim]) -> None:
+        """Drop the calls that a person cancelled; a probe is let be, since the gate waits for what it gives."""
+        if not cancelled or self._judge.gate.closed:
+            return
+        dropped = [job for job in self._ready if (job.row, job.epoch) in cancelled]
+        self._ready = deque(job for job in self._ready if (job.row, job.epoch) not in cancelled)
+        for job in dropped:
+            self._part(job)
+        for call, job in self._calls.items():
+            if (job.row, job.epoch) in cancelled:
+                call.cancel()
+        for row, _ in cancelled:
+            self._quota.forget(row)
+        self.notice()
+
+    async def reaped(self) -> bool:
+        """Take back what dead processes held; whether there was something."""
+        return await self._heart.reap(self)
+
     def drop(self) -> None:
         """Drop the calls in flight; their jobs go back uncharged."""
         self._settler.hurry()
@@ -206,7 +230,7 @@ class Worker:
         """
         async with self._group:
             writing = self._group.create_task(self._settler.run())
-            beating = self._group.create_task(self._beat())
+            beating = self._group.create_task(self._heart.run(self))
             ending = await self._work_off()
             await self._drain()
             beating.cancel()
@@ -247,7 +271,8 @@ class Worker:
             return False
         self._headway.claim(began)
         jobs = await self._take(want)
-        self._sure_at = began if jobs else self._sure_at
+        if jobs:
+            self._heart.heard(began)
         for job in jobs:
             self._quota.begin(job)
         self._ready.extend(await self._to_call(jobs, self._twins) if self._twins else jobs)
@@ -404,7 +429,7 @@ class Worker:
 
     def _doubt(self) -> None:
         """After a stop of the process, or a store that was held for so long, what was claimed may be another's."""
-        if monotonic() > self._sure_at + SURE_FOR * self._task.beat:
+        if not self._heart.sure:
             self._give_back_ready()
 
     def _give_back_ready(self) -> None:
@@ -479,49 +504,6 @@ class Worker:
         ruling = self._judge.dissolve()
         self._settler.put(ruling.settlements)
         self._obey(ruling)
-
-    async def _beat(self) -> None:
-        while True:
-            self._doubt()
-            began = monotonic()
-            try:
-                held = [*self._ready, *self._calls.values(), *(self._twins.waiting if self._twins else ())]
-                cancelled = await self._store.beat(self._task.session, [(job.row, job.epoch) for job in held])
-                self._sure_at = began
-                self._drop_cancelled(set(cancelled))
-                if self._budget and self._budget.limit is not None:
-                    self._budget.learn(await self._store.spent(self._task.kind))
-                await self.reaped()
-            except Busy:
-                pass
-            except Full as full:
-                self.stop_full(full)
-            await asyncio.sleep(self._task.beat)
-
-    async def reaped(self) -> bool:
-        """Take back what dead processes held; whether there was something."""
-        try:
-            count = await self._store.reap()
-        except Busy:
-            return False
-        if count:
-            self.notice()
-        return count > 0
-
-    def _drop_cancelled(self, cancelled: set[Claim]) -> None:
-        """Drop the calls that a person cancelled; a probe is let be, since the gate waits for what it gives."""
-        if not cancelled or self._judge.gate.closed:
-            return
-        dropped = [job for job in self._ready if (job.row, job.epoch) in cancelled]
-        self._ready = deque(job for job in self._ready if (job.row, job.epoch) not in cancelled)
-        for job in dropped:
-            self._part(job)
-        for call, job in self._calls.items():
-            if (job.row, job.epoch) in cancelled:
-                call.cancel()
-        for row, _ in cancelled:
-            self._quota.forget(row)
-        self.notice()
 
 
 def _time_of_day(seconds: float) -> str:

@@ -58,7 +58,7 @@ GUARDS = {
         "engine/test_settler.py",
     ),
     "a claim is doubted after a long stop": (
-        "worker.py",
+        "heartbeat.py",
         "SURE_FOR = 12",
         "SURE_FOR = 10**9",
         "reliability/test_r04_stopped.py",
