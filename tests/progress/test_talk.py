@@ -108,6 +108,21 @@ def test_failures_by_reason_with_a_sample(config):
     assert first[-2:] == ["What failed and what to do: rowcall errors", "Go on with: rowcall run"]
 
 
+def test_going_on_takes_the_flags_that_last(config):
+    """It repeats what each run is to have, nothing of one run alone, and no value that goes into a request."""
+    settings = {"stop.grace": "5s", "api.headers.X-Key": "secret", "retry.attempts": 7, "input.header": ["a b"]}
+    flags = {"set": settings, "concurrency": 8, "rate": "60 / min", "processes": None, "max_cost": 3.5}
+    flags |= {"limit": 5, "env_file": None, "output": Path("my out.csv")}
+    commands = Following.of(Path("config.toml")).with_flags(flags)
+    words = (
+        "Go on with: rowcall run --concurrency 8 --rate '60 / min' --set stop.grace=5s --set api.headers.X-Key=..."
+        " --set retry.attempts=7 --set 'input.header=[\"a b\"]' --output 'my out.csv' --max-cost "
+    )
+    assert finish_text(report("interrupted", left=5), config, commands).splitlines()[-1] == words + "3.5"
+    spent = finish_text(report("max_cost", left=5), config, commands).splitlines()[-1]
+    assert spent == words + "0"
+
+
 def test_a_redo_that_had_nothing_to_do():
     """Where answers were kept for this request before, it says how to have records called again."""
     commands = Following.of(Path("other.toml"))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -106,6 +107,26 @@ def config_options(verb: F) -> F:
         metavar="TABLE.KEY=VALUE",
         help="A setting that goes before the file's, such as stop.grace=5s; may be repeated.",
     )(verb)
+
+
+def lasting(flags: dict[str, Any]) -> Iterator[str]:
+    """The flags that each run of a batch job is to have, as a shell reads them, but for what may be spent.
+
+    What goes into requests may be secret: such a setting is named without its value.
+    """
+    for flag in SETTING_FLAGS.values():
+        if flag != "max_cost" and (value := flags.get(flag)) is not None:
+            yield f"--{flag} {shlex.quote(str(value))}"
+    for setting, value in flags["set"].items():
+        hidden = setting.partition(".")[0] in ("api", "request") or isinstance(value, dict)
+        yield "--set " + (f"{setting}=..." if hidden else shlex.quote(f"{setting}={_as_given(value)}"))
+    for flag in ("env_file", "output"):
+        if value := flags.get(flag):
+            yield f"--{flag.replace('_', '-')} {shlex.quote(str(value))}"
+
+
+def _as_given(value: Any) -> str:
+    return value if isinstance(value, str) and _toml(value) == value else json.dumps(value, default=str)
 
 
 def load_config(config: Path, flags: dict[str, Any]) -> Config:

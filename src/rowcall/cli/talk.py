@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+from rowcall.cli.common import lasting
 from rowcall.cli.located import Located
 from rowcall.cli.remedies import what_to_do
 from rowcall.config import Config
@@ -60,17 +62,29 @@ def stopping_text(in_flight: int, grace: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Following:
-    """The commands that may come after a run: to go on, to see what failed, and those of advice."""
+    """The commands that may come after a run: to go on, to see what failed, and those of advice.
+
+    Attributes:
+        go_on: without the flag of what may be spent, which the end of the run may change.
+        errors: what failed.
+        located: where the config is.
+        max_cost: dollars, where the command line said them.
+    """
 
     go_on: str
     errors: str
     located: Located
+    max_cost: float | None = None
 
     @classmethod
     def of(cls, config: Path, verb: str = "rowcall run") -> Following:
         """Those for a config, with its path as it was written, and as a shell reads it; ``verb`` goes on."""
         located = Located(config)
         return cls(located(verb), located("rowcall errors"), located)
+
+    def with_flags(self, flags: dict[str, Any]) -> Following:
+        """The same, where going on takes the flags of this run that hold for all of them."""
+        return replace(self, go_on=" ".join([self.go_on, *lasting(flags)]), max_cost=flags["max_cost"])
 
 
 def finish_text(report: Report, config: Config, commands: Following) -> str:
@@ -176,5 +190,5 @@ def _next(report: Report, commands: Following) -> Iterator[str]:
     if report.counts.of(Status.FAILED):
         yield f"What failed and what to do: {commands.errors}"
     if report.left and report.ending.reason != "done":
-        more = f" --max-cost {_more(report.counts.cost or 0)}" if report.ending.reason == "max_cost" else ""
-        yield f"Go on with: {commands.go_on}{more}"
+        spend = _more(report.counts.cost or 0) if report.ending.reason == "max_cost" else commands.max_cost
+        yield f"Go on with: {commands.go_on}{'' if spend is None else f' --max-cost {spend}'}"

@@ -68,7 +68,7 @@ def work(config: Path, store: StorePlace | None, name: str | None, **flags: Any)
     with ExitStack() as stack:
         loaded = _from_store(stack, store, name, flags) if store else load_config(config, flags)
         settings = run.make_context("run", []).params | flags | {"role": Role.WORK}
-        code = carry_out(_without_export(loaded), settings, _following(config, store, loaded.name))
+        code = carry_out(_without_export(loaded), settings, _following(config, store, loaded.name).with_flags(flags))
         if flags["output"]:
             _export(loaded, flags["output"])
     return code
