@@ -73,6 +73,15 @@ async def test_watch_ends_with_the_run(project, at_work):
     assert len({json.dumps(line) for line in lines}) == len(lines)
 
 
+async def test_watch_into_a_file(project, at_work):
+    """Where nothing can be redrawn, how it stood at first stays above how it ended."""
+    watching = asyncio.create_task(project.run("status", "--watch"))
+    await asyncio.sleep(0.6)
+    at_work.stop("interrupted")
+    first, last = [block.splitlines()[0] for block in (await watching).out.split("\n\n")]
+    assert (first, last) == ("t: running", "t: stopped (interrupted)")
+
+
 async def test_watch_for_people(project):
     """Where no run is alive it is said once."""
     project.write(some_rows(3))

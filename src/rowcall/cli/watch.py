@@ -14,6 +14,7 @@ from rich.text import Text
 
 from rowcall.cli.common import only_kind
 from rowcall.place import StorePlace
+from rowcall.progress.display import PLAIN
 from rowcall.store.base import Reader
 from rowcall.store.opening import open_reader
 from rowcall.summary import Summary, summarise
@@ -29,6 +30,8 @@ async def follow(
 ) -> None:
     """Show how a kind stands until its run ends; once where no run is alive.
 
+    It is redrawn on a terminal, and written again every 10 s elsewhere.
+
     Args:
         place: the store.
         named: the kind that the config names.
@@ -40,8 +43,12 @@ async def follow(
         kind = only_kind(await reader.kinds(), name or named, place)
         if as_json:
             await _print_changes(reader, kind)
+            return
+        console = Console(highlight=False, markup=False, emoji=False)
+        if console.is_terminal:
+            await _draw(reader, kind, text, console)
         else:
-            await _draw(reader, kind, text)
+            await _write(reader, kind, text)
 
 
 async def _print_changes(reader: Reader, kind: str) -> None:
@@ -52,11 +59,23 @@ async def _print_changes(reader: Reader, kind: str) -> None:
             click.echo(json.dumps(summary.model_dump(mode="json"), ensure_ascii=False))
 
 
-async def _draw(reader: Reader, kind: str, text: Callable[[Summary], str]) -> None:
-    console = Console(highlight=False, markup=False, emoji=False)
+async def _draw(reader: Reader, kind: str, text: Callable[[Summary], str], console: Console) -> None:
     with Live(console=console, auto_refresh=False) as live:
         async for summary in _looks(reader, kind):
             live.update(Text(text(summary)), refresh=True)
+
+
+async def _write(reader: Reader, kind: str, text: Callable[[Summary], str]) -> None:
+    due, said = 0.0, ""
+    async for summary in _looks(reader, kind):
+        now, block = monotonic(), text(summary)
+        if block != said and (now >= due or not _lasts(summary)):
+            click.echo(block if not said else f"\n{block}")
+            due, said = now + PLAIN, block
+
+
+def _lasts(summary: Summary) -> bool:
+    return summary.state in ("running", "paused")
 
 
 async def _looks(reader: Reader, kind: str) -> AsyncIterator[Summary]:
@@ -65,6 +84,6 @@ async def _looks(reader: Reader, kind: str) -> AsyncIterator[Summary]:
         began = monotonic()
         summary = await summarise(reader, kind)
         yield summary
-        if summary.state not in ("running", "paused"):
+        if not _lasts(summary):
             return
         await asyncio.sleep(max(EVERY, RESTS * (monotonic() - began)))
