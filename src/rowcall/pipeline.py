@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -36,6 +35,7 @@ from rowcall.running import Options, Report
 from rowcall.store.base import Reader, Store
 from rowcall.store.facts import Enqueued, Role, Run, Selection
 from rowcall.tally import Tally
+from rowcall.threads import apart
 from rowcall.upstream import Upstream
 from rowcall.vitals import HeldUp
 from rowcall.writing import write_output
@@ -271,7 +271,7 @@ class Pipeline:
             only: records with that status alone.
         """
         check_output(self.config, path, format_)
-        parts = await asyncio.to_thread(lambda: self._assembling(self.config.resolve()))
+        parts = await apart(lambda: self._assembling(self.config.resolve()), "input")
         check_output_columns(self.config, parts.source.columns())
         async with await open_reader(self.config) as reader:
             return await self._export(reader, parts, path, format_, only)
@@ -281,7 +281,7 @@ class Pipeline:
         assembling = self._assembling if options.reads or self._helpers else assemble_to_work
         if self.config.api.preset == "mock":
             base_url = (await stack.enter_async_context(make_mock(self.config))).url
-        return await asyncio.to_thread(lambda: assembling(self.config.resolve(), base_url=base_url))
+        return await apart(lambda: assembling(self.config.resolve(), base_url=base_url), "input")
 
     async def _begin(self, stack: AsyncExitStack, parts: Parts, agreement: Agreement, options: Options) -> Begun:
         """Open the store and make this run known in it; what begins here ends with ``stack``."""

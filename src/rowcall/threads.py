@@ -9,7 +9,9 @@ from contextvars import copy_context
 from functools import partial
 from queue import SimpleQueue
 from threading import Thread
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 _Task = Callable[[], None]
 
@@ -65,6 +67,16 @@ class Threads:
         self._busy -= 1
         if not ended.done():
             ended.set_result(outcome)
+
+
+async def apart(work: Callable[[], T], duty: str) -> T:
+    """What ``work`` gives or raises, from a thread of its own; when cancelled, that is left to end by itself."""
+    threads = Threads(1, duty)
+    try:
+        result: T = await threads.run(work)
+    finally:
+        threads.close()
+    return result
 
 
 def _forget(work: Callable[[], Any]) -> None:

@@ -7,6 +7,7 @@ import contextlib
 import json
 import signal
 import sqlite3
+from pathlib import Path
 
 import pytest
 from project import some_rows
@@ -92,6 +93,24 @@ async def test_an_interrupt_leaves_what_is_in(project):
     assert await asyncio.wait_for(process.wait(), 20) == 130
     assert project.statuses()["pending"] > 0
     assert project.sql("SELECT stop_reason FROM runs") == [("enqueued",)]
+
+
+async def test_an_interrupt_of_a_silent_input(project):
+    """Ctrl+C ends it at once where nobody has said anything on stdin yet."""
+    project.replace('path = "in.csv"', 'path = "-"\nformat = "jsonl"')
+    process = await project.start("enqueue", stdin=asyncio.subprocess.PIPE)
+    await until(lambda: _waits_for_a_pipe(process.pid))
+    process.send_signal(signal.SIGINT)
+    _, said = await asyncio.wait_for(process.communicate(), 4)
+    assert (process.returncode, said) == (130, b"Left; nothing is lost. Go on with the same command\n")
+
+
+def _waits_for_a_pipe(pid):
+    """Whether a thread of a process is reading from a pipe that holds nothing."""
+    threads = Path(f"/proc/{pid}/task")
+    if not threads.exists():
+        pytest.skip("only Linux tells what a thread waits for")
+    return any("pipe_read" in (thread / "wchan").read_text() for thread in threads.iterdir())
 
 
 async def test_who_brings_records_in_gives_signs_of_life(project):

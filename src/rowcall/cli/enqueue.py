@@ -14,8 +14,9 @@ from rowcall.cli.common import config_argument, config_options, json_option, loa
 from rowcall.cli.located import Located
 from rowcall.cli.places import placed
 from rowcall.cli.sending import Marks
-from rowcall.cli.talk import input_text
+from rowcall.cli.talk import LEFT, input_text
 from rowcall.config import Config
+from rowcall.errors import Exit
 from rowcall.events import Event, InputRead, StoreWaits
 from rowcall.pipeline import BroughtIn, Pipeline
 from rowcall.running import Options
@@ -33,7 +34,7 @@ from rowcall.running import Options
 )
 @click.option("--retry-failed", is_flag=True, help="Failed records are to be tried again.")
 @json_option
-def enqueue(config: Path, as_json: bool, **flags: Any) -> None:
+def enqueue(config: Path, as_json: bool, **flags: Any) -> int:
     """Bring the input's records in, and call nothing: rowcall work does, here or on other machines.
 
     Doing it again changes nothing. All that is brought in until the next run or work is worked on together; workers
@@ -41,8 +42,12 @@ def enqueue(config: Path, as_json: bool, **flags: Any) -> None:
     """
     loaded = load_config(config, flags)
     options = Options(**{name: flags[name] for name in ("sample", "batch", "if_changed", "retry_failed")})
-    with placed(loaded):
-        brought = asyncio.run(_bring_in(_for_reading(loaded), options))
+    try:
+        with placed(loaded):
+            brought = asyncio.run(_bring_in(_for_reading(loaded), options))
+    except KeyboardInterrupt:
+        click.echo(LEFT, err=True)
+        return Exit.INTERRUPTED
     read = InputRead(total=brought.enqueued.total, **asdict(brought.enqueued))
     if as_json:
         print_json({"kind": loaded.name, "pass": brought.run.pass_} | asdict(read))
@@ -51,6 +56,7 @@ def enqueue(config: Path, as_json: bool, **flags: Any) -> None:
         click.echo(f"Workers need the config: {brought.withheld}", err=True)
     if not brought.run.joined:
         click.echo(f"Have them called: {Located(config)('rowcall work')}", err=True)
+    return Exit.DONE
 
 
 def _for_reading(config: Config) -> Config:

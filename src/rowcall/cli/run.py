@@ -22,7 +22,7 @@ from rowcall.cli.common import (
 from rowcall.cli.eventlines import EventLines
 from rowcall.cli.loops import loop_factory
 from rowcall.cli.places import placed
-from rowcall.cli.talk import Following, finish_text, input_text, kept_text, start_text, stopping_text
+from rowcall.cli.talk import LEFT, Following, finish_text, input_text, kept_text, start_text, stopping_text
 from rowcall.config import Config
 from rowcall.errors import Exit, RowcallError
 from rowcall.events import Event, Exporting, InputRead, Listener
@@ -103,7 +103,7 @@ def carry_out(config: Config, flags: dict[str, Any], following: Following) -> in
             runner = stack.enter_context(asyncio.Runner(loop_factory=loop_factory(config)))
             return runner.run(_run(config, flags, following, lines))
     except KeyboardInterrupt:  # while the export was written
-        click.echo(_LEFT, err=True)
+        click.echo(LEFT, err=True)
         return Exit.INTERRUPTED
 
 
@@ -223,9 +223,6 @@ def _asker(progress: Progress) -> Ask:
     return ask
 
 
-_LEFT = "Left; nothing is lost. Go on with the same command"
-
-
 def _obey_signals(pipeline: Pipeline, progress: Progress) -> list[str]:
     """First Ctrl+C drains, the second drops the calls in flight, the third leaves whatever is done; so does SIGTERM.
 
@@ -241,7 +238,7 @@ def _obey_signals(pipeline: Pipeline, progress: Progress) -> list[str]:
     def stop(reason: str) -> None:
         heard.append(reason)
         if run and (len(heard) > 2 or not pipeline.working):
-            progress.say(_LEFT)
+            progress.say(LEFT)
             run.cancel()
             return
         if len(heard) > 1:

@@ -60,6 +60,10 @@ def stopping_text(in_flight: int, grace: float) -> str:
     return f"Stopping: {counted(in_flight, 'call')} in flight, {waits}"
 
 
+LEFT = "Left; nothing is lost. Go on with the same command"
+"""What is said to the Ctrl+C that ends a command at once."""
+
+
 @dataclass(frozen=True, slots=True)
 class Following:
     """The commands that may come after a run: to go on, to see what failed, and those of advice.
