@@ -57,9 +57,7 @@ def bench(folder, rounds, records, peer_python):
     """
     runners = list(RUNNERS)
     if peer_python:
-        runners.append(
-            Runner("async-batch-llm, SQLite, durability full", "async_batch_llm_run.py", (), peer_python, share=10)
-        )
+        runners.append(Runner("async-batch-llm, SQLite, durability full", "async_batch_llm_run.py", (), peer_python))
     return "\n\n".join(_setting(setting, runners, Path(folder), rounds, records) for setting in SETTINGS)
 
 
