@@ -9,12 +9,12 @@ import re
 import ssl
 import zlib
 from collections.abc import Awaitable
-from types import SimpleNamespace
 from typing import TypeVar
 
 import aiohttp
 import httpx
 from aiohttp import http_exceptions
+from aiohttp.tracing import Trace
 
 from rowcall.client import failures
 from rowcall.client.failures import WireError
@@ -110,20 +110,27 @@ class Attempt:
         return failures.StaleConnection if self.reused else failures.Reset
 
 
-def tracing() -> aiohttp.TraceConfig:
-    """Tells an attempt, which is the context of the trace, about its connection."""
-    trace = aiohttp.TraceConfig()
-    trace.on_connection_create_start.append(_start_connecting)
-    trace.on_connection_create_end.append(_end_connecting)
-    return trace
+class Told(Trace):
+    """Tells an attempt about its connection, and nobody about anything else."""
+
+    def __init__(self, attempt: Attempt) -> None:
+        super().__init__(None, _UNTOLD, None)  # type: ignore[arg-type]  # there is no session
+        self._attempt = attempt
+
+    async def send_connection_create_start(self) -> None:
+        """A new connection is being made."""
+        self._attempt.start_connecting()
+
+    async def send_connection_create_end(self) -> None:
+        """It stands."""
+        self._attempt.end_connecting()
+
+    async def send_connection_reuseconn(self) -> None:
+        """A kept one is used, as most are."""
 
 
-async def _start_connecting(session: object, attempt: SimpleNamespace | Attempt, params: object) -> None:
-    attempt.start_connecting()
-
-
-async def _end_connecting(session: object, attempt: SimpleNamespace | Attempt, params: object) -> None:
-    attempt.end_connecting()
+_UNTOLD = aiohttp.TraceConfig()
+_UNTOLD.freeze()
 
 
 def _after(seconds: float | None) -> float | None:

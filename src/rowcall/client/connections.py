@@ -13,7 +13,7 @@ from aiohttp.connector import Connection
 from aiohttp.tracing import Trace
 from yarl import URL
 
-from rowcall.client.attempt import Attempt, tracing
+from rowcall.client.attempt import Attempt, Told
 from rowcall.client.names import Resolver
 from rowcall.client.proxies import Proxy
 
@@ -32,8 +32,6 @@ class Connections:
     def __init__(self, *, concurrency: int, verify: ssl.SSLContext | bool) -> None:
         self._concurrency = concurrency
         self._verify = verify
-        self._tracing = tracing()
-        self._tracing.freeze()
         self._origin = lru_cache(_ORIGINS)(self._make_origin)
         self._connectors: dict[bool, aiohttp.TCPConnector] = {}
 
@@ -50,7 +48,7 @@ class Connections:
             Exception: aiohttp's, for ``Attempt.within`` to class.
         """
         origin = self._origin(url.raw_scheme, url.netloc, proxy)
-        traces = [Trace(None, self._tracing, attempt)]  # type: ignore[arg-type]  # no session, and a context of ours
+        traces: list[Trace] = [Told(attempt)]
         connection = await self._connector(fresh).connect(origin, traces, _NO_LIMITS)
         while not attempt.connecting and _spoke_unasked(connection):
             connection.close()

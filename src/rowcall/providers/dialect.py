@@ -161,12 +161,12 @@ def _lookup(place: str) -> Extract:
 
 
 def _sum(document: Any, places: tuple[str, ...]) -> int:
-    return sum(_count(document, place) for place in places)
-
-
-def _count(document: Any, place: str) -> int:
-    count = at(document, place)
-    return count if isinstance(count, int) and 0 < count < _MOST else 0
+    total = 0
+    for place in places:
+        count = _lookup(place)(document)
+        if isinstance(count, int) and 0 < count < _MOST:
+            total += count
+    return total
 
 
 def _cost(document: Any, place: str | None) -> int | None:

@@ -44,7 +44,8 @@ class Used:
 
     def add(self, kind: str, usage: Usage, attempts: int) -> None:
         """Count one call."""
-        self.usage[kind] = self.usage.get(kind, Usage()) + usage
+        before = self.usage.get(kind)
+        self.usage[kind] = before + usage if before else usage
         self.attempts[kind] += attempts
 
     def parameters(self) -> list[dict[str, Any]]:

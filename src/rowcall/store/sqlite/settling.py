@@ -10,30 +10,31 @@ from rowcall.outcome import Action, Outcome, Settlement, Success
 from rowcall.store.decisions import Decided, Used, ready, wait
 from rowcall.store.sqlite.claiming import Taken, read_job
 from rowcall.store.sqlite.clock import due, stamp
+from rowcall.store.sqlite.statement import Statement
 
 # After a call. The fence: this very claim, and still what was claimed.
-_CLOSE = """
+_CLOSE = Statement("""
     UPDATE jobs SET status = :status, attempts = attempts + :charged, crashes = 0, session = NULL,
         run_after = :run_after, wait_ms = :wait_ms, error = :error, reason = :reason, updated_at = :at,
         http_status = :http_status, request_id = :request_id, latency_ms = :latency_ms, input_tokens = :input,
         output_tokens = :output, cached_tokens = :cached, reasoning_tokens = :reasoning, cost = :cost
     WHERE rowid = :row AND epoch = :epoch AND status = :held AND request = :request AND input_hash = :hash
     RETURNING kind
-"""
+""")
 # Without one.
-_PUT_BACK = """
+_PUT_BACK = Statement("""
     UPDATE jobs SET status = 'pending', crashes = 0, session = NULL, updated_at = :at,
         run_after = :run_after, wait_ms = :wait_ms
     WHERE rowid = :row AND epoch = :epoch AND status = 'running' AND request = :request AND input_hash = :hash
     RETURNING kind
-"""
+""")
 # It was edited while it ran: what was called is not what is wanted any more.
-_START_OVER = """
+_START_OVER = Statement("""
     UPDATE jobs SET status = 'pending', attempts = 0, crashes = 0, session = NULL, run_after = NULL, wait_ms = NULL,
         error = NULL, reason = NULL, updated_at = :at
     WHERE rowid = :row AND epoch = :epoch AND status = 'running'
     RETURNING kind
-"""
+""")
 _KIND = "SELECT kind FROM jobs WHERE rowid = :row"
 # A late answer to what the job still asks is outdone; one to what it asked before may be of use when that comes back.
 _OUTDONE = """
@@ -41,18 +42,18 @@ _OUTDONE = """
         SELECT 1 FROM results WHERE job = :row AND request = :request AND input_hash = :hash)
     FROM jobs WHERE rowid = :row
 """
-_RESULT = """
+_RESULT = Statement("""
     INSERT OR IGNORE INTO results (job, epoch, request, input_hash, superseded, batch, at,
         input_tokens, output_tokens, cached_tokens, reasoning_tokens, cost, value)
     SELECT :row, :epoch, :request, :hash, :superseded, batch, :at, :input, :output, :cached, :reasoning, :cost, :value
     FROM jobs WHERE rowid = :row
-"""
-_TRY = """
+""")
+_TRY = Statement("""
     INSERT OR IGNORE INTO tries (job, epoch, at, class, reason, message, charged, http_status, request_id, latency_ms,
         input_tokens, output_tokens, cached_tokens, reasoning_tokens, cost, body)
     VALUES (:row, :epoch, :at, :class, :reason, :error, :charged, :http_status, :request_id, :latency_ms,
         :input, :output, :cached, :reasoning, :cost, :body)
-"""
+""")
 _ADD = """
     INSERT INTO totals VALUES (:kind, :attempts, :input, :output, :cached, :reasoning, :cost)
     ON CONFLICT DO UPDATE SET attempts = attempts + excluded.attempts,
@@ -91,28 +92,27 @@ def _settle_one(connection: sqlite3.Connection, now: float, entry: Decided, comm
 
 def _keep_late(connection: sqlite3.Connection, settlement: Settlement, written: dict[str, Any], used: Used) -> bool:
     """Keep what came too late; True where it is there already, since a group may be written twice."""
-    kind = _kind(connection, _KIND, written)
-    outcome = settlement.outcome
-    if kind is None or outcome is None:
+    row, outcome = connection.execute(_KIND, written).fetchone(), settlement.outcome
+    if row is None or outcome is None:
         return False
     if isinstance(outcome, Success) and not _kind(connection, _CLOSE, written | {"held": "pending"}):
         (written["superseded"],) = connection.execute(_OUTDONE, written).fetchone()
     written["charged"] = int(isinstance(outcome, Success))
-    return not _keep(connection, outcome, written, kind, used)
+    return not _keep(connection, outcome, written, row[0], used)
 
 
 def _keep(connection: sqlite3.Connection, outcome: Outcome, written: dict[str, Any], kind: str, used: Used) -> bool:
     """Keep what a call gave, and count what it used; False where that was done before."""
     statement = _RESULT if isinstance(outcome, Success) else _TRY
-    if not connection.execute(statement, written).rowcount:
+    if not statement.carry_out(connection, written).rowcount:
         return False
     used.add(kind, outcome.usage, written["charged"])
     return True
 
 
-def _kind(connection: sqlite3.Connection, statement: str, parameters: dict[str, Any]) -> str | None:
+def _kind(connection: sqlite3.Connection, statement: Statement, parameters: dict[str, Any]) -> str | None:
     """The kind of the one row that a statement hits."""
-    row = connection.execute(statement, parameters).fetchone()
+    row = statement.carry_out(connection, parameters).fetchone()
     return row[0] if row else None
 
 
