@@ -17,6 +17,8 @@ from meter import Meter, Work, config
 
 import rowcall.cli
 import rowcall.cli.run
+import rowcall.sources.delimited
+import rowcall.store.sqlite  # as the one before: what the verb imports once it has read its config
 
 PACE = """
 [pace]
