@@ -15,6 +15,7 @@ import time
 import warnings
 from collections import Counter
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 import aiosqlite
@@ -25,7 +26,7 @@ from rowcall.errors import Busy, Corrupt, Full, ReadOnly, SchemaMismatch, StoreE
 from rowcall.job import Status
 from rowcall.outcome import Action, Settlement
 from rowcall.store.facts import Enqueued, Left, Selection
-from rowcall.store.sqlite import SQLiteReader, SQLiteStore
+from rowcall.store.sqlite import SQLiteReader, SQLiteStore, file
 from rowcall.store.sqlite.clock import due, seconds, stamp
 from rowcall.store.sqlite.file import VERSION
 from rowcall.store.sqlite.locks import HOST
@@ -49,6 +50,27 @@ async def test_not_a_database(path, opener):
     with pytest.raises(Corrupt, match=f"{path}: it is not a database"):
         await opener(path)
     assert [each.read_bytes() for each in path.parent.iterdir()] == [before]
+
+
+async def test_two_make_it_at_once(path, monkeypatch):
+    """Who looks at a store while another process makes it does not take it for another program's."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+
+    class Interrupted(sqlite3.Connection):
+        def execute(self, statement, *args):
+            cursor = super().execute(statement, *args)
+            if statement == "PRAGMA application_id" and not made:
+                made.append(self)
+                with closing(connect(path, "rw", 1000)) as other:
+                    file.prepare(other, path, "full")
+            return cursor
+
+    made, connect = [], file.connect
+    monkeypatch.setattr(file.sqlite3, "connect", partial(sqlite3.connect, factory=Interrupted))
+    async with await SQLiteStore.open(path) as store:
+        assert await store.kinds() == []
+    assert made
 
 
 @pytest.mark.parametrize("opener", [SQLiteStore.open, SQLiteReader.open])

@@ -111,20 +111,26 @@ def _look(path: Path) -> None:
 
 
 def _require_no_wal(path: Path) -> None:
+    """A log beside an empty file; one that is being made has its first page before its log."""
     wal = beside(path, "wal")
-    if wal.exists() and wal.stat().st_size:
+    if wal.exists() and wal.stat().st_size and not path.stat().st_size:
         raise Corrupt(f"{path}: the file is empty, yet {wal.name} is not", remedy="Restore a backup, or delete both.")
 
 
 def _version(connection: sqlite3.Connection, path: Path) -> int:
-    """The schema's version, 0 for an empty database.
+    """The schema's version, 0 for an empty database; another process may be making it meanwhile.
 
     Raises:
         SchemaMismatch: a newer rowcall or another program wrote it, or a migration into it is not finished.
     """
-    (owner,) = connection.execute("PRAGMA application_id").fetchone()
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    connection.execute("BEGIN")  # all three of one moment
+    try:
+        (owner,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
     if owner == MOVING_ID:
         raise _unfinished(connection, path)
     if owner != APPLICATION_ID and (owner or tables or version):
