@@ -13,6 +13,8 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import forking
+
 from rowcall.mock import MockAPI
 
 CONFIG = """
@@ -64,13 +66,15 @@ class Ran:
 class Project:
     """A folder with a config, an input and a prompt; ``api`` is what its calls reach.
 
-    The command can be started by another one, which stands in ``before``.
+    The command can be started by another one, which stands in ``before``. Unless it must be ``fresh``, or its
+    environment is the interpreter's business, its process is forked.
     """
 
     folder: Path
     api: MockAPI
     env: dict = field(default_factory=dict)
     before: list = field(default_factory=list)
+    fresh: bool = sys.platform != "linux"
 
     def write(self, rows, *, concurrency=8, **replaced):
         (self.folder / "prompt.md").write_text("Judge the sentence.\n")
@@ -98,6 +102,8 @@ class Project:
 
     async def start(self, *args, stdin=asyncio.subprocess.DEVNULL):
         env = {k: v for k, v in os.environ.items() if not k.startswith("ROWCALL_")} | self.env
+        if not (self.fresh or self.before or any(name.startswith(("PYTHON", "LD_")) for name in self.env)):
+            return await forking.start(args, cwd=self.folder, env=env, stdin=stdin)
         return await asyncio.create_subprocess_exec(
             *self.before,
             sys.executable,

@@ -24,7 +24,7 @@ REFERENCES = {
 @pytest.fixture
 async def guarded(project, tmp_path):
     """A project with a key; the API wants another one."""
-    project.folder = tmp_path / "project"
+    project.folder, project.fresh = tmp_path / "project", True  # with a command line of its own
     (project.folder / "tmp").mkdir(parents=True)
     (tmp_path / "key.txt").write_text(KEY + "\n")
     project.env |= {"TMPDIR": str(project.folder / "tmp"), "HOME": str(project.folder)}

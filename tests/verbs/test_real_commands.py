@@ -5,6 +5,7 @@ from __future__ import annotations
 
 async def test_verbs_in_processes_of_their_own(finished):
     """Each verb ends with the exit code and the words that it has when it is called in the tests' process."""
+    finished.fresh = True
     for args, code in {
         ("check",): 0,
         ("status", "--json"): 0,

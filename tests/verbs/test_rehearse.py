@@ -106,9 +106,14 @@ async def test_it_ends_in_time(keyed, capsys):
     assert "would stop" not in out
 
 
-async def test_it_ends_before_anything_is_seen(keyed, capsys):
+async def test_it_ends_before_anything_is_seen(keyed, capsys, monkeypatch):
     """One that is cut before its first record does not say that there is nothing to do."""
-    _, out = await rehearsed(keyed, capsys, lasting=0.0)
+
+    async def read_for_ever(producer):
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr("rowcall.producer.Producer.run", read_for_ever)
+    _, out = await rehearsed(keyed, capsys, lasting=0.1)
     assert "too short to see anything" in out
 
 
