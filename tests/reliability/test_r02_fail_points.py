@@ -19,7 +19,8 @@ GROUPS = {
     "records come in": ("enqueue-uncommitted", "enqueue-done"),
     "records are claimed": ("claim-begun", "claim-uncommitted", "claim-done"),
     "calls go out": ("send", "answer"),
-    "answers are kept": ("settle-begun", "settle-uncommitted", "settle-done"),
+    "answers are written": ("settle-begun", "settle-uncommitted"),
+    "answers are kept": ("settle-done",),
     "the export is written": ("export-begun", "export-done"),
 }
 
