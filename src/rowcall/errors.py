@@ -55,6 +55,10 @@ class RowcallError(Exception):
         return f"{self.message}\n  {self.remedy}" if self.remedy else self.message
 
 
+class NothingYet(RowcallError):
+    """The store holds no batch job that could be worked on; one may still be brought in."""
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One fault of a config: where it is (``config.toml:12``), what it is, what to do."""

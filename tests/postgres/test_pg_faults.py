@@ -316,7 +316,8 @@ async def test_no_such_database_or_user(postgres_server):
 
 
 async def test_what_is_no_url(postgres_server):
-    """An address that cannot be read is not repeated: it holds the password."""
+    """An address that cannot be read is not repeated: it holds the password. A parameter that is none is named."""
+    assert "there is no parameter 'bogus'" in await _refused("postgresql://me:secret@host/x?bogus=1")
     assert "[store] path" in await _refused("postgresql://me:secret@host:port:5432/x?nonsense=1")
 
 

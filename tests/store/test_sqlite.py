@@ -22,7 +22,7 @@ import aiosqlite
 import pytest
 from storekit import entry, failure
 
-from rowcall.errors import Busy, Corrupt, Full, ReadOnly, SchemaMismatch, StoreError, Unavailable
+from rowcall.errors import Busy, Corrupt, Full, NoStore, ReadOnly, SchemaMismatch, StoreError, Unavailable
 from rowcall.job import Status
 from rowcall.outcome import Action, Settlement
 from rowcall.store.facts import Enqueued, Left, Selection
@@ -53,9 +53,11 @@ async def test_not_a_database(path, opener):
 
 
 async def test_two_make_it_at_once(path, monkeypatch):
-    """Who looks at a store while another process makes it does not take it for another program's."""
+    """Who looks at a store while another process makes it does not take it for an old one, or another program's."""
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
+    with pytest.raises(NoStore):
+        await SQLiteReader.open(path)
 
     class Interrupted(sqlite3.Connection):
         def execute(self, statement, *args):

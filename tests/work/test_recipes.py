@@ -121,7 +121,7 @@ async def test_a_worker_without_its_key_is_told_where_it_belongs(handled, tmp_pa
     del handled.env["THE_KEY"]
     ran = await away(handled, tmp_path_factory)
     assert ran.code == 2
-    assert "api.api_key needs the variable THE_KEY" in ran.err
+    assert re.search(r"rowcall: the config that /.*/t\.db keeps: api\.api_key needs the variable THE_KEY", ran.err)
     assert re.search(r"write it into /.*/elsewhere\d+/.env\n", ran.err)
 
 

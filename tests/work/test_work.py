@@ -79,6 +79,18 @@ async def test_a_worker_waits_for_whoever_still_brings_records_in(project):
     assert (report.done, report.left, report.ending.reason) == (151, 0, "done")
 
 
+async def test_a_waiting_worker_may_be_there_first(project):
+    """With a store that is not there yet it says so and waits; without --wait that is a mistake."""
+    refused = await project.run("work", "--store", "t.db")
+    assert (refused.code, "t.db: there is no store yet" in refused.err) == (2, True), refused.err
+    process = await project.start("work", "--wait", "--no-progress", "--store", "t.db")
+    assert await process.stderr.readline() == b"t.db: nothing is there yet, waiting for rowcall enqueue\n"
+    await project.run("enqueue")
+    await until(lambda: project.statuses() == {"done": 40})
+    process.send_signal(signal.SIGINT)
+    assert (await project.end(process)).code == 130
+
+
 async def test_a_waiting_worker_stays_and_takes_what_comes(project):
     """With ``--wait`` a worker may be there before the first record, and after the last one, until it is stopped."""
     worker, working = project.worker(wait=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from rowcall.errors import RowcallError
+from rowcall.errors import NothingYet, RowcallError
 from rowcall.place import StorePlace
 from rowcall.store.base import Reader
 
@@ -169,6 +169,7 @@ def only_kind(kinds: list[str], wanted: str | None, place: StorePlace) -> str:
     """The kind that is meant.
 
     Raises:
+        NothingYet: there is none.
         RowcallError: there is none of that name, or several and none was named.
     """
     if wanted in kinds or (wanted is not None and not kinds):
@@ -178,7 +179,7 @@ def only_kind(kinds: list[str], wanted: str | None, place: StorePlace) -> str:
     if len(kinds) == 1:
         return kinds[0]
     if not kinds:
-        raise RowcallError(f"{place}: holds no batch job yet", remedy="rowcall run starts one")
+        raise NothingYet(f"{place}: holds no batch job yet", remedy="rowcall run starts one")
     raise RowcallError(f"{place}: holds several batch jobs", remedy=f"--name one of: {', '.join(kinds)}")
 
 

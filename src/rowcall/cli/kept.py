@@ -10,7 +10,7 @@ from typing import Any
 
 from rowcall.cli.common import only_kind
 from rowcall.config import Config, load
-from rowcall.errors import RowcallError
+from rowcall.errors import NothingYet, RowcallError
 from rowcall.place import StorePlace
 from rowcall.recipes import Recipe
 from rowcall.store.opening import open_reader
@@ -30,21 +30,23 @@ def kept_config(
     """
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rowcall-work-")))
     here = {"store.path": place.url or str(place.path and place.path.absolute())}
-    return load(recipe.write(folder), overrides={**settings, **here}, env_file=env_file or Path.cwd() / ".env")
+    file, env_file = recipe.write(folder), env_file or Path.cwd() / ".env"
+    return load(file, overrides={**settings, **here}, env_file=env_file, shown=f"the config that {place} keeps")
 
 
 async def kept_recipe(place: StorePlace, wanted: str | None) -> Recipe:
     """How the calls of a kind are made, with all files.
 
     Raises:
-        RowcallError: the store does not say, or they could not travel.
+        NothingYet: the store does not say.
+        RowcallError: they could not travel.
     """
     async with await open_reader(place) as reader:
         kind = only_kind(await reader.kinds(), wanted, place)
         kept = await reader.recipe(kind)
     if kept is None:
         what = f"{place}: nothing says how the calls of {kind} are made"
-        raise RowcallError(what, remedy="rowcall enqueue keeps it there; or name the config in the place of the store")
+        raise NothingYet(what, remedy="rowcall enqueue keeps it there; or name the config in the place of the store")
     recipe = Recipe.of(kept)
     if recipe.withheld:
         what = f"{place}: the config of {kind} stayed where it was: {recipe.withheld}"

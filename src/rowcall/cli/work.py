@@ -25,10 +25,15 @@ from rowcall.cli.located import Located
 from rowcall.cli.run import carry_out, run
 from rowcall.cli.talk import Following, shown
 from rowcall.config import Config
+from rowcall.errors import NoStore, NothingYet
 from rowcall.pipeline import Pipeline
 from rowcall.place import StorePlace
 from rowcall.progress import counted
+from rowcall.recipes import Recipe
 from rowcall.store.facts import Role
+
+LOOK_AGAIN = 1.0
+"""Seconds after which a store that holds nothing is looked at again."""
 
 
 @click.command(epilog="Example: rowcall enqueue && rowcall work in one terminal, rowcall work in others")
@@ -80,8 +85,22 @@ def _from_store(stack: ExitStack, place: StorePlace, wanted: str | None, flags: 
     Raises:
         RowcallError: there is none, or it could not travel.
     """
-    recipe = asyncio.run(kept_recipe(place, wanted))
+    recipe = asyncio.run(_recipe(place, wanted, wait=flags["wait"], quiet=flags["quiet"]))
     return kept_config(stack, place, recipe, settings=flags["set"] | overrides(flags), env_file=flags["env_file"])
+
+
+async def _recipe(place: StorePlace, wanted: str | None, *, wait: bool, quiet: bool) -> Recipe:
+    """What the store says of the calls; who may ``wait`` is there before anything was brought in."""
+    while True:
+        try:
+            return await kept_recipe(place, wanted)
+        except (NoStore, NothingYet):
+            if not wait:
+                raise
+        if not quiet:
+            click.echo(f"{place}: nothing is there yet, waiting for rowcall enqueue", err=True)
+            quiet = True
+        await asyncio.sleep(LOOK_AGAIN)
 
 
 def _following(config: Path, store: StorePlace | None, kind: str) -> Following:

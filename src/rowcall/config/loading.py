@@ -27,7 +27,9 @@ _SYNTAX_REMEDIES = {
 """What to do about tomllib's errors, by their beginning."""
 
 
-def load(path: Path, *, overrides: Mapping[str, Any] | None = None, env_file: Path | None = None) -> Config:
+def load(
+    path: Path, *, overrides: Mapping[str, Any] | None = None, env_file: Path | None = None, shown: str = ""
+) -> Config:
     """Read a config file and check all of it.
 
     Nothing is called and no reference is followed; see ``Config.resolve``.
@@ -36,13 +38,14 @@ def load(path: Path, *, overrides: Mapping[str, Any] | None = None, env_file: Pa
         path: the config file.
         overrides: settings that go before those of the file, by dotted key: ``{"pace.concurrency": 8}``.
         env_file: where variables are looked up that the environment does not have; None: ``.env`` beside the file.
+        shown: what messages call the file, which no person has written.
 
     Raises:
         ConfigError: every fault, in the order of the file.
     """
     written, lines = _read(path)
     overridden = _override(written, overrides or {})
-    return _build(written, Origin(path, lines, overridden, copy.deepcopy(written), env_file))
+    return _build(written, Origin(path, lines, overridden, copy.deepcopy(written), env_file, shown))
 
 
 def compose(settings: Tree, *, name: str, further: Mapping[str, Any]) -> Config:

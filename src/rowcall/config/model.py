@@ -51,6 +51,7 @@ class Origin:
         overridden: keys that a flag or a variable set instead.
         written: the settings as written, without any default.
         env_file: variables that the environment does not have; None: ``.env`` beside the config file.
+        shown: what messages call the file, where that is not its path and line.
     """
 
     file: Path
@@ -58,11 +59,14 @@ class Origin:
     overridden: tuple[KeyPath, ...]
     written: Tree
     env_file: Path | None = None
+    shown: str = ""
 
     def where(self, path: KeyPath) -> str:
         """``config.toml:12`` for a key or the nearest table around it; who set it, where that was not the file."""
         if self.overrides(path):
             return f"{dotted(path)} (by flag or variable)"
+        if self.shown:
+            return self.shown
         line = self.line(path)
         return f"{self.file}:{line}" if line else str(self.file)
 

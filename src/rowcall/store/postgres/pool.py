@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -54,6 +55,7 @@ _SETTINGS = {
     "jit": "off",
 }
 _LOOK = "SELECT pg_backend_pid(), NOT current_setting('transaction_read_only')::boolean"
+_UNKNOWN = re.compile(r'invalid URI query parameter: "(\w+)"')
 _LIGHTLY = "SET LOCAL synchronous_commit = off"
 # Hot verbs touch rows by their indexes. A table that has just been filled has no statistics yet that would say so.
 _BY_INDEX = "; ".join(
@@ -81,9 +83,11 @@ class Address:
         """
         try:
             said = conninfo.conninfo_to_dict(url)
-        except psycopg.Error:  # its message holds the URL, and so the password
+        except psycopg.Error as error:  # its message may hold the URL, and so the password
+            unknown = _UNKNOWN.search(str(error))
             raise Unavailable(
-                "[store] path is no address of a PostgreSQL database",
+                "[store] path is no address of a PostgreSQL database"
+                + (f": there is no parameter {unknown[1]!r}" if unknown and f"{unknown[1]}=" in url else ""),
                 remedy="Write it as postgresql://user:password@host:5432/database",
             ) from None
         place = f"{said.get('host') or 'localhost'}:{said.get('port') or 5432}"

@@ -33,15 +33,22 @@ def connect_reading(path: Path) -> sqlite3.Connection:
     """Open an existing store so that nothing can be written through it."""
     with translated(path):
         if not path.exists() or not path.stat().st_size:
-            raise NoStore(f"{path}: there is no store yet", remedy="`rowcall run` makes it, or `rowcall enqueue`.")
+            raise _no_store(path)
         connection = connect(path, "ro", READER_PATIENCE_MS)
         try:
-            if _version(connection, path) < VERSION:
+            version = _version(connection, path)
+            if not version:  # it is being made
+                raise _no_store(path)
+            if version < VERSION:
                 raise SchemaMismatch(f"{path}: an older rowcall wrote it", remedy="`rowcall run` brings it up to date.")
         except BaseException:
             connection.close()
             raise
         return connection
+
+
+def _no_store(path: Path) -> NoStore:
+    return NoStore(f"{path}: there is no store yet", remedy="`rowcall run` makes it, or `rowcall enqueue`.")
 
 
 def connect_writing(path: Path) -> sqlite3.Connection:
