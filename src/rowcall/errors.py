@@ -56,7 +56,7 @@ class RowcallError(Exception):
 
 
 class NothingYet(RowcallError):
-    """The store holds no batch job that could be worked on; one may still be brought in."""
+    """The store does not hold the batch job that is meant; it may still be brought in."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,9 @@ SURE_FOR = 12
 class Holder(Protocol):
     """Who has jobs in hand."""
 
+    def doubt(self) -> None:
+        """Put back what is not surely its own any more and has not been sent."""
+
     def in_hand(self) -> Iterable[Job]:
         """All that it has claimed and not settled."""
 
@@ -86,6 +89,7 @@ class Heartbeat:
         return False
 
     async def _beat(self, holder: Holder) -> None:
+        holder.doubt()
         began = monotonic()
         held = [(job.row, job.epoch) for job in holder.in_hand()]
         cancelled = await self._store.beat(self._session, held)

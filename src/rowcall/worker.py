@@ -193,9 +193,13 @@ class Worker:
         self._give_back_ready()
         self.notice()
 
+    def doubt(self) -> None:
+        """After a stop of the process, or a store that was held for so long, what was claimed may be another's."""
+        if not self._heart.sure:
+            self._give_back_ready()
+
     def in_hand(self) -> list[Job]:
-        """All that it has claimed and not settled; what it is not sure of any more goes back first."""
-        self._doubt()
+        """All that it has claimed and not settled."""
         return [*self._ready, *self._calls.values(), *(self._twins.waiting if self._twins else ())]
 
     def drop_cancelled(self, cancelled: set[Claim]) -> None:
@@ -328,7 +332,7 @@ class Worker:
 
     def _start(self) -> None:
         """Start what is ready and may leave."""
-        self._doubt()
+        self.doubt()
         now = monotonic()
         while self._ready and self._may_start(now) and self._can_pay():
             job = self._ready.popleft()
@@ -426,11 +430,6 @@ class Worker:
         self._emit(settled)
         if settlement.action in (Action.RETRY, Action.RELEASE):
             self._dry_until = min(self._dry_until, now + (settlement.wait or 0.0))
-
-    def _doubt(self) -> None:
-        """After a stop of the process, or a store that was held for so long, what was claimed may be another's."""
-        if not self._heart.sure:
-            self._give_back_ready()
 
     def _give_back_ready(self) -> None:
         """What has not been sent is put back."""

@@ -53,8 +53,8 @@ def bench(folder, rounds, records, peer_python):
     """All settings as Markdown.
 
     CPU is that of the process from the config or the rows to the last answer, user and system, all threads; the start
-    of the interpreter and the imports are left out for all alike (``meter.py``), rowcall's store, its opening and its
-    closing are not.
+    of the interpreter and the imports, late ones too, are left out for all alike (``meter.py``), rowcall's store, its
+    opening and its closing are not.
     """
     runners = list(RUNNERS)
     if peer_python:

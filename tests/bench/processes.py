@@ -58,7 +58,7 @@ def bench(folder, rounds, records):
         "ratio",
         "of the whole command",
     ]
-    return markdown([*head, "CPU a record, 1 process", "2 processes", "server"], lines)
+    return markdown([*head, "CPU a record, 1 process", "2 processes", "its server"], lines)
 
 
 def _line(folder, server, name, text, rounds, records):

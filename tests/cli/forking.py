@@ -50,7 +50,8 @@ class Forked:
     def send_signal(self, number):
         if self.returncode is not None:
             raise ProcessLookupError
-        os.kill(self.pid, number)
+        with contextlib.suppress(ProcessLookupError):  # it has ended, and nobody was told yet
+            os.kill(self.pid, number)
 
     def terminate(self):
         self.send_signal(signal.SIGTERM)
@@ -109,11 +110,7 @@ def _server():
 
 
 def _serve(server):
-    """Fork for every command; a child returns from here with it done, so that it ends as any process does."""
-    import rowcall.cli.run
-    import rowcall.sources.delimited
-    import rowcall.store.sqlite
-
+    """Fork for every command; in each child it returns what that is, and in this process None at the end."""
     gc.freeze()
     woken, wakes = os.pipe()
     os.set_blocking(wakes, False)
@@ -131,11 +128,11 @@ def _serve(server):
                     continue
                 told, files, *_ = socket.recv_fds(server, _LONGEST, 4)
                 if not told:
-                    return
+                    _kill_all(children)
+                    return None
                 pid = os.fork()
                 if not pid:
-                    _become(files[:3], *json.loads(told))
-                    rowcall.cli.main()
+                    return files[:3], *json.loads(told)
                 *given, children[pid] = files
                 for one in given:
                     os.close(one)
@@ -146,12 +143,19 @@ def _reap(children):
     with contextlib.suppress(ChildProcessError):
         while (ended := os.waitpid(-1, os.WNOHANG)) != (0, 0):
             told = children.pop(ended[0])
-            os.write(told, b"%d" % os.waitstatus_to_exitcode(ended[1]))
+            with contextlib.suppress(BrokenPipeError):  # nobody waits for it any more
+                os.write(told, b"%d" % os.waitstatus_to_exitcode(ended[1]))
             os.close(told)
 
 
+def _kill_all(children):
+    for pid in children:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
 def _become(files, words, env, cwd):
-    """Look like a process that was started for the command alone."""
+    """Be a process that was started for the command alone."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -159,11 +163,19 @@ def _become(files, words, env, cwd):
     for number, file in enumerate(files):
         os.dup2(file, number)
     os.closerange(3, _FEW)
+    sys.stdin, sys.stdout, sys.stderr = (open(number, mode) for number, mode in enumerate("rww"))  # noqa: PTH123, SIM115
+    sys.stderr.reconfigure(line_buffering=True, errors="backslashreplace")
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(dict(env))
     sys.argv = ["rowcall", *words]
+    sys.path.pop(0)  # the folder of this file
 
 
 if __name__ == "__main__":
-    _serve(socket.socket(fileno=int(sys.argv[1])))
+    command = _serve(socket.socket(fileno=int(sys.argv[1])))
+    if command:
+        _become(*command)
+        from rowcall.cli import main
+
+        main()

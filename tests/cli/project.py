@@ -47,6 +47,10 @@ grace = "5s"
 """
 
 
+INTERPRETERS = ("PYTHON", "LD_", "LC_", "LANG", "TZ")
+"""Variables that are looked at when an interpreter starts."""
+
+
 def _hear_signals():
     """Whoever runs the tests may ignore signals, as ``nohup`` and a shell's background do."""
     for number in (signal.SIGINT, signal.SIGHUP):
@@ -102,7 +106,7 @@ class Project:
 
     async def start(self, *args, stdin=asyncio.subprocess.DEVNULL):
         env = {k: v for k, v in os.environ.items() if not k.startswith("ROWCALL_")} | self.env
-        if not (self.fresh or self.before or any(name.startswith(("PYTHON", "LD_")) for name in self.env)):
+        if not (self.fresh or self.before or any(name.startswith(INTERPRETERS) for name in self.env)):
             return await forking.start(args, cwd=self.folder, env=env, stdin=stdin)
         return await asyncio.create_subprocess_exec(
             *self.before,

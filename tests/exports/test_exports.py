@@ -5,6 +5,7 @@ import io
 import json
 import math
 import sqlite3
+import sys
 from contextlib import closing
 from datetime import date
 from pathlib import Path
@@ -69,6 +70,24 @@ def test_csv_lines_end_in_lf(tmp_path):
     """Lines end in LF; CR and LF inside a cell stand in quotes."""
     written = export(tmp_path / "a.csv", [{"a": "x\ry", "b": "x\ny"}, {"a": "x\r\ny", "b": ""}]).read_bytes()
     assert written == b'a,b\n"x\ry","x\ny"\n"x\r\ny",\n'
+
+
+def test_many_rows_are_as_few(tmp_path):
+    """However rows are taken together, all come in their order, and one that cannot be written is named."""
+    rows = [{"n": str(n), "text": ("a,b", "x\ry", 'say "y"', "plain " * 20)[n % 4]} for n in range(10_000)]
+    assert read(export(tmp_path / "a.csv", rows)) == rows
+    with pytest.raises(OutputError, match=r"b.csv, row 9001: "):
+        export(tmp_path / "b.csv", [*rows[:9000], {"n": "\ud800"}, *rows], columns=["n", "text"])
+    with pytest.raises(OutputError, match=r"b.csv, its header: "):
+        export(tmp_path / "b.csv", rows, columns=["n", "\ud800"])
+
+
+def test_stdout_has_rows_as_they_come(capfdbinary):
+    """Whoever reads stdout has all rows before the one that could not be written."""
+    with pytest.raises(OutputError, match="stdout, row 2"):
+        export("-", [{"a": "fine"}, {"a": {1}}], columns=["a"])
+    sys.stdout.flush()
+    assert capfdbinary.readouterr().out == b"a\nfine\n"
 
 
 def test_a_row_of_one_empty_cell_is_no_blank_line(tmp_path):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from rowcall.cli.hints import HINTS, call_hint, hint_for, stop_hint
 from rowcall.cli.located import Located
+from rowcall.cli.run import run
 from rowcall.cli.talk import Following, finish_text, input_text, kept_text, start_text, stopping_text
 from rowcall.client import failures as wire
 from rowcall.config import load
@@ -108,19 +111,40 @@ def test_failures_by_reason_with_a_sample(config):
     assert first[-2:] == ["What failed and what to do: rowcall errors", "Go on with: rowcall run"]
 
 
-def test_going_on_takes_the_flags_that_last(config):
-    """It repeats what each run is to have, nothing of one run alone, and no value that goes into a request."""
-    settings = {"stop.grace": "5s", "api.headers.X-Key": "secret", "retry.attempts": 7, "input.header": ["a b"]}
-    flags = {"set": settings, "concurrency": 8, "rate": "60 / min", "processes": None, "max_cost": 3.5}
-    flags |= {"limit": 5, "env_file": None, "output": Path("my out.csv")}
-    commands = Following.of(Path("config.toml")).with_flags(flags)
-    words = (
-        "Go on with: rowcall run --concurrency 8 --rate '60 / min' --set stop.grace=5s --set api.headers.X-Key=..."
-        " --set retry.attempts=7 --set 'input.header=[\"a b\"]' --output 'my out.csv' --max-cost "
+@pytest.mark.parametrize(
+    ("typed", "going_on"),
+    [
+        ("-c 8 --rate 500/min --processes 2", "--concurrency 8 --rate 500/min --processes 2"),
+        ("--sample 10 --all --batch 'new ones'", "--sample 10 --batch 'new ones' --all"),
+        ("-n 5 --now --retry-failed --if-changed redo --json -q --yes", ""),
+        (
+            "--set stop.grace=5s --set 'output.columns={ a = \"b\" }'",
+            "--set stop.grace=5s --set 'output.columns={ a = \"b\" }'",
+        ),
+        ("--set api.headers.X-Key=secret", "--set api.headers.X-Key=<as before>"),
+        ("--set store.path=postgresql://me:secret@host/db", "--set store.path=<as before>"),
+        ("--env-file {file} -o 'my out.csv'", "--env-file {file} --output 'my out.csv'"),
+        ("--max-cost 3.5", "--max-cost 3.5"),
+    ],
+)
+def test_going_on_takes_the_flags_that_last(config, tmp_path, typed, going_on):
+    """It repeats what each run is to have, nothing of one run alone, and no value that may be secret."""
+    (tmp_path / "keys").touch()
+    given = shlex.split(typed.replace("{file}", str(tmp_path / "keys")))
+    commands = Following.of(Path("config.toml")).with_flags(run.make_context("run", given).params)
+    last = finish_text(report("interrupted", left=5), config, commands).splitlines()[-1]
+    assert last == " ".join(
+        filter(None, ["Go on with: rowcall run", going_on.replace("{file}", str(tmp_path / "keys"))])
     )
-    assert finish_text(report("interrupted", left=5), config, commands).splitlines()[-1] == words + "3.5"
-    spent = finish_text(report("max_cost", left=5), config, commands).splitlines()[-1]
-    assert spent == words + "0"
+
+
+def test_going_on_with_more_to_spend(config):
+    """Where the money was used up it names a new limit in the place of the old one."""
+    commands = Following.of(Path("config.toml")).with_flags(run.make_context("run", ["--max-cost", "1"]).params)
+    dear = report("max_cost", left=5)
+    dear = replace(dear, counts=replace(dear.counts, cost=2_000_000_000))
+    spent = finish_text(dear, config, commands).splitlines()[-1]
+    assert spent == "Go on with: rowcall run --max-cost 4"
 
 
 def test_a_redo_that_had_nothing_to_do():

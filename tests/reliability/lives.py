@@ -44,7 +44,7 @@ class Lives:
         before = len(self.api.calls)
         process = await self.project.start("run")
         if self.random.random() < 0.25:
-            await asyncio.sleep(self.random.uniform(0, 0.8))
+            await asyncio.sleep(self.random.uniform(0, 0.3))
         else:
             called = asyncio.create_task(self.api.wait_for_calls(self.api.arrived + 1))
             ended = asyncio.create_task(process.wait())

@@ -144,6 +144,7 @@ async def test_one_at_a_time(project):
 
 async def test_before_the_first_call(project):
     """In the moment of its start it stops as well."""
+    project.fresh = True
     project.write(some_rows(2000))
     for wait in (0.35, 0.6):
         process = await project.start("run")

@@ -84,7 +84,7 @@ async def test_a_waiting_worker_may_be_there_first(project):
     refused = await project.run("work", "--store", "t.db")
     assert (refused.code, "t.db: there is no store yet" in refused.err) == (2, True), refused.err
     process = await project.start("work", "--wait", "--no-progress", "--store", "t.db")
-    assert await process.stderr.readline() == b"t.db: nothing is there yet, waiting for rowcall enqueue\n"
+    assert await process.stderr.readline() == b"t.db: there is no store yet; waiting for rowcall enqueue\n"
     await project.run("enqueue")
     await until(lambda: project.statuses() == {"done": 40})
     process.send_signal(signal.SIGINT)

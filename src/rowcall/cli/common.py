@@ -112,21 +112,22 @@ def config_options(verb: F) -> F:
 def lasting(flags: dict[str, Any]) -> Iterator[str]:
     """The flags that each run of a batch job is to have, as a shell reads them, but for what may be spent.
 
-    What goes into requests may be secret: such a setting is named without its value.
+    A setting that may hold a secret is named without its value, so that no shell would take it.
     """
-    for flag in SETTING_FLAGS.values():
-        if flag != "max_cost" and (value := flags.get(flag)) is not None:
+    for flag in ("concurrency", "rate", "processes", "sample", "batch"):
+        if (value := flags.get(flag)) is not None:
             yield f"--{flag} {shlex.quote(str(value))}"
-    for setting, value in flags["set"].items():
-        hidden = setting.partition(".")[0] in ("api", "request") or isinstance(value, dict)
-        yield "--set " + (f"{setting}=..." if hidden else shlex.quote(f"{setting}={_as_given(value)}"))
+    yield from (f"--{flag}" for flag in ("all", "wait") if flags.get(flag))
+    for setting, typed in flags["set"].typed.items():
+        shown = setting.partition(".")[0] in _HARMLESS
+        yield "--set " + (shlex.quote(f"{setting}={typed}") if shown else f"{setting}=<as before>")
     for flag in ("env_file", "output"):
         if value := flags.get(flag):
             yield f"--{flag.replace('_', '-')} {shlex.quote(str(value))}"
 
 
-def _as_given(value: Any) -> str:
-    return value if isinstance(value, str) and _toml(value) == value else json.dumps(value, default=str)
+_HARMLESS = ("name", "pace", "stop", "retry", "response", "output")
+"""Tables that no secret stands in."""
 
 
 def load_config(config: Path, flags: dict[str, Any]) -> Config:
@@ -136,14 +137,22 @@ def load_config(config: Path, flags: dict[str, Any]) -> Config:
     return load(config, overrides=flags["set"] | overrides(flags), env_file=flags["env_file"])
 
 
-def _settings(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, Any]:
+class Settings(dict[str, Any]):
+    """Settings by their keys, and as they were ``typed``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.typed: dict[str, str] = {}
+
+
+def _settings(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> Settings:
     """``stop.grace=5s`` by its key; the value is TOML where it is, else text."""
-    settings = {}
+    settings = Settings()
     for value in values:
         key, equals, text = (part.strip() for part in value.partition("="))
         if not equals or not re.fullmatch(r"[\w-]+(?:\.[\w-]+)*", key):
             raise click.BadParameter(f"{value!r} is not of the form TABLE.KEY=VALUE", ctx, param)
-        settings[key] = _toml(text)
+        settings[key], settings.typed[key] = _toml(text), text
     return settings
 
 
@@ -169,13 +178,13 @@ def only_kind(kinds: list[str], wanted: str | None, place: StorePlace) -> str:
     """The kind that is meant.
 
     Raises:
-        NothingYet: there is none.
-        RowcallError: there is none of that name, or several and none was named.
+        NothingYet: there is none, or none of that name.
+        RowcallError: there are several and none was named.
     """
     if wanted in kinds or (wanted is not None and not kinds):
         return wanted
     if wanted is not None:
-        raise RowcallError(f"{place}: no batch job {wanted!r}", remedy=f"it holds: {', '.join(kinds)}")
+        raise NothingYet(f"{place}: no batch job {wanted!r}", remedy=f"it holds: {', '.join(kinds)}")
     if len(kinds) == 1:
         return kinds[0]
     if not kinds:

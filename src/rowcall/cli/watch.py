@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import AsyncIterator, Callable
 from time import monotonic
 
@@ -15,6 +16,7 @@ from rich.text import Text
 from rowcall.cli.common import only_kind
 from rowcall.place import StorePlace
 from rowcall.progress.display import PLAIN
+from rowcall.progress.screen import Screen
 from rowcall.store.base import Reader
 from rowcall.store.opening import open_reader
 from rowcall.summary import Summary, summarise
@@ -43,10 +45,8 @@ async def follow(
         kind = only_kind(await reader.kinds(), name or named, place)
         if as_json:
             await _print_changes(reader, kind)
-            return
-        console = Console(highlight=False, markup=False, emoji=False)
-        if console.is_terminal:
-            await _draw(reader, kind, text, console)
+        elif Screen(sys.stdout).can_redraw:
+            await _draw(reader, kind, text)
         else:
             await _write(reader, kind, text)
 
@@ -59,7 +59,8 @@ async def _print_changes(reader: Reader, kind: str) -> None:
             click.echo(json.dumps(summary.model_dump(mode="json"), ensure_ascii=False))
 
 
-async def _draw(reader: Reader, kind: str, text: Callable[[Summary], str], console: Console) -> None:
+async def _draw(reader: Reader, kind: str, text: Callable[[Summary], str]) -> None:
+    console = Console(highlight=False, markup=False, emoji=False)
     with Live(console=console, auto_refresh=False) as live:
         async for summary in _looks(reader, kind):
             live.update(Text(text(summary)), refresh=True)

@@ -94,11 +94,11 @@ async def _recipe(place: StorePlace, wanted: str | None, *, wait: bool, quiet: b
     while True:
         try:
             return await kept_recipe(place, wanted)
-        except (NoStore, NothingYet):
+        except (NoStore, NothingYet) as error:
             if not wait:
                 raise
-        if not quiet:
-            click.echo(f"{place}: nothing is there yet, waiting for rowcall enqueue", err=True)
+            if not quiet:
+                click.echo(f"{error.message}; waiting for rowcall enqueue", err=True)
             quiet = True
         await asyncio.sleep(LOOK_AGAIN)
 

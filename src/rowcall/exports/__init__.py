@@ -16,6 +16,8 @@ from rowcall.exports.base import Export
 
 FormatName = ExportFormat
 
+_STDOUT = "stdout"
+
 
 @contextmanager
 def open_export(
@@ -59,7 +61,7 @@ def _opened(
             yield export
     else:
         with destination(path) as file, tempfile.TemporaryFile() as spool:
-            yield _make(chosen, file, "stdout" if str(path) == "-" else str(path), columns, spool)
+            yield _make(chosen, file, _STDOUT if str(path) == "-" else str(path), columns, spool)
 
 
 def is_table(path: str | Path, format: FormatName | None = None) -> bool:  # noqa: A002  the word of the config
@@ -98,7 +100,7 @@ def _by_suffix(path: Path) -> FormatName:
 @contextmanager
 def _stdout() -> Iterator[BinaryIO]:
     file = sys.stdout.buffer
-    with atomic.explained("stdout"):
+    with atomic.explained(_STDOUT):
         yield file
         file.flush()
 
@@ -123,4 +125,4 @@ def _make(chosen: FormatName, file: BinaryIO, name: str, columns: Sequence[str] 
     rules = (csv_lines, None) if chosen == "csv" else (tsv_lines, check_tsv)
     if columns is None:
         return Spooled(spool, lambda found: DelimitedExport(file, name, found, *rules))
-    return DelimitedExport(file, name, columns, *rules)
+    return DelimitedExport(file, name, columns, *rules, at_once=name == _STDOUT)

@@ -15,8 +15,8 @@ from typing import Any, BinaryIO
 from rowcall.errors import OutputError
 from rowcall.exports.cells import cell
 
-GROUP = 1000
-"""Rows that become text at a time."""
+GROUP = 1 << 16
+"""Characters that become lines at a time."""
 
 Cells = Sequence[str]
 
@@ -30,6 +30,10 @@ class DelimitedExport:
         columns: the header.
         lines: makes lines of rows, each with its end.
         check: raises ValueError for a row that ``lines`` could not write; None: it can write all.
+        at_once: each row is written before the next one comes.
+
+    Raises:
+        OutputError: a column's name that the file cannot hold.
     """
 
     def __init__(
@@ -39,6 +43,8 @@ class DelimitedExport:
         columns: Iterable[str],
         lines: Callable[[Sequence[Cells]], str],
         check: Callable[[Cells], None] | None = None,
+        *,
+        at_once: bool = False,
     ) -> None:
         self._file = file
         self._name = name
@@ -47,8 +53,11 @@ class DelimitedExport:
         self._columns = dict.fromkeys(columns)
         self._count = 0
         self._rows: list[Cells] = []
+        self._size = 0
+        self._group = 0 if at_once else GROUP
         if self._columns:
             self._take(list(self._columns))
+            self.finish()
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Write one row."""
@@ -68,13 +77,14 @@ class DelimitedExport:
             self._file.write(self._lines(self._rows).encode())
         except UnicodeEncodeError:
             raise self._unwritable() from None
-        self._rows = []
+        self._rows, self._size = [], 0
 
     def _take(self, cells: Cells) -> None:
         if self._check:
             self._check(cells)
         self._rows.append(cells)
-        if len(self._rows) >= GROUP:
+        self._size += sum(map(len, cells)) + len(cells)
+        if self._size > self._group:
             self.finish()
 
     def _unwritable(self) -> OutputError:
@@ -89,7 +99,8 @@ class DelimitedExport:
 
     def _error(self, what: str, number: int | None = None) -> OutputError:
         row = self._count if number is None else number
-        return OutputError(f"{self._name}, row {row}: {what}", remedy="write a .jsonl file instead")
+        where = f"{self._name}, row {row}" if row else f"{self._name}, its header"
+        return OutputError(f"{where}: {what}", remedy="write a .jsonl file instead")
 
 
 def csv_lines(rows: Sequence[Cells]) -> str:

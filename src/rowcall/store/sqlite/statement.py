@@ -15,8 +15,10 @@ class Statement:
     """SQL whose named parameters, two or more, are bound by their places: looking names up takes sqlite3 far longer."""
 
     def __init__(self, text: str) -> None:
+        names = _NAME.findall(text)
+        assert len(names) > 1, "one name gives a value, not a tuple"
         self._text = _NAME.sub("?", text)
-        self._values: Callable[[Mapping[str, Any]], tuple[Any, ...]] = itemgetter(*_NAME.findall(text))
+        self._values: Callable[[Mapping[str, Any]], tuple[Any, ...]] = itemgetter(*names)
 
     def carry_out(self, connection: sqlite3.Connection, parameters: Mapping[str, Any]) -> sqlite3.Cursor:
         """Execute it; ``parameters`` may hold more than it names."""
