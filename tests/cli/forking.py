@@ -18,7 +18,10 @@ import signal
 import socket
 import subprocess
 import sys
+from importlib import import_module
 
+_NEEDED = ("rowcall.cli.run", "rowcall.sources.delimited", "rowcall.store.sqlite")
+"""What a run imports."""
 _LONGEST = 2**20
 _FEW = 1024
 
@@ -111,6 +114,8 @@ def _server():
 
 def _serve(server):
     """Fork for every command; in each child it returns what that is, and in this process None at the end."""
+    for module in _NEEDED:
+        import_module(module)
     gc.freeze()
     woken, wakes = os.pipe()
     os.set_blocking(wakes, False)
