@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -75,11 +76,8 @@ class _Plan:
     """What is to be written for the entries of a chunk: parameters by statement, and the counts."""
 
     shared: dict[str, Any]
-    counts: dict[str, int] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
     writes: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-
-    def count(self, name: str) -> None:
-        self.counts[name] = self.counts.get(name, 0) + 1
 
     def write(self, statement: str, row: int, entry: Entry, **more: Any) -> None:
         parameters = self.shared | more
@@ -146,24 +144,24 @@ def _planned(
         if old is None:
             _plan_new(plan, row, entry)
         elif old[2] in counting and old[3] == entry.input_hash:
-            _plan_unchanged(plan, entry, *old)
+            plan.counts[UNCHANGED[old[1]]] += 1
+            if old[1] != Status.DONE:
+                _plan_touched(plan, entry, *old)
         else:
             _plan_changed(connection, plan, entry, row, old[1])
     return plan
 
 
 def _plan_new(plan: _Plan, row: int, entry: Entry) -> None:
-    plan.count("new")
+    plan.counts["new"] += 1
     plan.write(_NEW, row, entry)
     plan.write(_PAYLOAD, row, entry)
 
 
-def _plan_unchanged(
+def _plan_touched(
     plan: _Plan, entry: Entry, row: int, status: str, request: int, input_hash: str, pass_: int | None, bare: int
 ) -> None:
-    plan.count(UNCHANGED[status])
-    stale = pass_ != plan.shared["pass"] or (status == Status.PENDING and request != plan.shared["request"])
-    if status != Status.DONE and stale:
+    if pass_ != plan.shared["pass"] or (status == Status.PENDING and request != plan.shared["request"]):
         plan.write(_TOUCH, row, entry)
         if bare:
             plan.write(_PAYLOAD, row, entry)
@@ -174,8 +172,8 @@ def _plan_changed(connection: sqlite3.Connection, plan: _Plan, entry: Entry, row
     answered = connection.execute(_ANSWERED, wanted).fetchone()
     plan.write(_PAYLOAD, row, entry)
     if answered:
-        plan.count("restored")
+        plan.counts["restored"] += 1
         plan.write(_RESTORE, row, entry, answered=answered[0])
     else:
-        plan.count("changed")
+        plan.counts["changed"] += 1
         plan.write(_EDIT_RUNNING if status == Status.RUNNING else _EDIT, row, entry)
