@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from machinery import CLIENT_CORE, HERE, markdown, middle, pinned, serving, write_rows
+from machinery import CLIENT_CORE, HERE, environment, markdown, middle, pinned, serving, write_rows
 
 PEER = "async-batch-llm[openai]"
 """The durable peer; it gets an environment of its own."""
@@ -84,7 +83,7 @@ def _one(runner, server, setting, folder, records):
         [runner.python, HERE / "clients" / runner.script, server.url, rows, str(setting.in_flight), *runner.words],
         capture_output=True,
         text=True,
-        env={name: value for name, value in os.environ.items() if name not in _AUTHORITIES},
+        env=environment(),
         preexec_fn=pinned(CLIENT_CORE),
     )
     if ran.returncode:
@@ -95,10 +94,6 @@ def _one(runner, server, setting, folder, records):
         raise SystemExit(f"{runner.name}: {result['calls']} of {count} calls came to an answer")
     share = (server.standing()["cpu"] - before) / result["seconds"]
     return count / result["seconds"], 1000 * result["cpu"] / count, share
-
-
-_AUTHORITIES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
-"""Not given on: some clients would read them for nothing, since no call here is encrypted."""
 
 
 def _table(setting, results, records):
