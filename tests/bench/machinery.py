@@ -31,7 +31,7 @@ def pinned(core):
 
 
 def environment():
-    """This process's, without what would make a start slower or other than a person's.
+    """What commands are started with: without what would make their start slower than a person's.
 
     An interpreter that may not write down what it has compiled compiles all of it anew; an authority file is read by
     rowcall alone, though no call here is encrypted.
