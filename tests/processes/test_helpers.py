@@ -140,12 +140,13 @@ async def test_the_run_is_killed(project):
     assert 100 <= len(project.api.calls) <= 100 + dropped + 3
 
 
-async def stopped(project, *numbers, helper_too=True):
+async def stopped(project, *numbers, helper_too=True, latency=0.3):
     """A run with helpers that hears signals, as all processes of a terminal do; returns what it left."""
-    project.api.latency = 0.3
+    project.api.latency = latency
     project.write(some_rows(3000), concurrency=9)
     process = await project.start("run", "--processes", "3")
     await at_work(project, 2)
+    await project.api.until(lambda: project.api.in_flight > 4)
     for number in numbers:
         for pid in [process.pid] * (number != signal.SIGTERM) + children(process) * helper_too:
             os.kill(pid, number)
@@ -169,7 +170,7 @@ async def test_ctrl_c(project):
 @pytest.mark.slow
 async def test_ctrl_c_twice(project):
     """Calls in flight are dropped in all processes, uncharged."""
-    ran = await stopped(project, signal.SIGINT, signal.SIGINT)
+    ran = await stopped(project, signal.SIGINT, signal.SIGINT, latency=2.0)
     assert ran.code == 130
     assert sum(project.attempts().values()) == project.statuses()["done"]
     assert sum(call.status == "dropped" for call in project.api.calls) > 3

@@ -281,7 +281,7 @@ class PostgresStore(PostgresReader, Store):
 
     async def rollback(self, kind: str, batch: str) -> RolledBack:
         """Supersede all answers of a batch; see the contract."""
-        return await self._database.run(withdrawing.rollback, kind, batch)
+        return await self._database.run_by_index(withdrawing.rollback, kind, batch)
 
     async def prune(self, kind: str, before: str) -> Pruned:
         """Drop the payloads of jobs that were done before a time, and make the tables smaller.

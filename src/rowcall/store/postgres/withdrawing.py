@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from rowcall.store.facts import Claim, RolledBack
+from rowcall.store.postgres.mending import CHOSEN
 from rowcall.store.postgres.pool import Connection
 from rowcall.store.postgres.queries import fetch, patiently
 
@@ -38,30 +38,37 @@ _SEEN = f"""
 
 # Only what is locked is looked at and changed: an answer that comes in meanwhile is one of after the rollback.
 _LOCK = """
+    INSERT INTO pg_temp.chosen
     SELECT rowid FROM rowcall.jobs WHERE kind = %(kind)s AND rowid IN (
         SELECT job FROM rowcall.results WHERE batch = %(batch)s AND NOT superseded)
     ORDER BY rowid FOR NO KEY UPDATE
 """
-_CHOOSE = _ROLLED + " AND jobs.rowid = ANY(%(rows)s) ORDER BY jobs.rowid"
+_ROLLED_TABLE = "CREATE TEMP TABLE rolled (row bigint PRIMARY KEY, key text, previous bigint) ON COMMIT DROP"
+_CHOOSE = f"INSERT INTO pg_temp.rolled {_ROLLED} AND jobs.rowid IN (SELECT row FROM pg_temp.chosen)"  # noqa: S608  constants
+_SUMMARY = """
+    SELECT count(previous), count(*) - count(previous), ARRAY(SELECT key FROM pg_temp.rolled ORDER BY row LIMIT 5)
+    FROM pg_temp.rolled
+"""
 _SUPERSEDE = """
-    UPDATE rowcall.results SET superseded = true WHERE batch = %(batch)s AND NOT superseded AND job = ANY(%(rows)s)
+    UPDATE rowcall.results SET superseded = true
+    WHERE batch = %(batch)s AND NOT superseded AND job IN (SELECT row FROM pg_temp.chosen)
 """
 # The payload is that of the newest input; where the previous answer was made with another, it is brought anew.
 _DROP_OTHER_PAYLOADS = """
-    DELETE FROM rowcall.payloads USING rowcall.results, rowcall.jobs
-    WHERE results.id = ANY(%(previous)s) AND jobs.rowid = results.job AND payloads.job = jobs.rowid
+    DELETE FROM rowcall.payloads USING pg_temp.rolled, rowcall.results, rowcall.jobs
+    WHERE results.id = rolled.previous AND jobs.rowid = results.job AND payloads.job = jobs.rowid
     AND results.input_hash <> jobs.input_hash
 """
 _RESTORE = """
     UPDATE rowcall.jobs SET request = results.request, input_hash = results.input_hash, batch = results.batch,
         epoch = jobs.epoch + 1, attempts = 0, crashes = 0, updated_at = (SELECT rowcall.moment())
-    FROM rowcall.results WHERE results.id = ANY(%(previous)s) AND jobs.rowid = results.job
+    FROM pg_temp.rolled, rowcall.results WHERE results.id = rolled.previous AND jobs.rowid = results.job
 """
 _SET_BACK = """
     UPDATE rowcall.jobs SET status = 'pending', epoch = epoch + 1, attempts = 0, crashes = 0, run_after = NULL,
         wait_ms = NULL, error = NULL, reason = NULL, session = NULL, updated_at = (SELECT rowcall.moment()),
         pass = CASE WHEN EXISTS (SELECT 1 FROM rowcall.payloads WHERE job = jobs.rowid) THEN NULL ELSE 0 END
-    WHERE rowid = ANY(%(without)s)
+    WHERE rowid IN (SELECT row FROM pg_temp.rolled WHERE previous IS NULL)
 """
 
 
@@ -90,13 +97,14 @@ async def batch_answers(connection: Connection, kind: str, batch: str) -> Rolled
 async def rollback(connection: Connection, kind: str, batch: str) -> RolledBack:
     """Supersede the answers of a batch; jobs fall back to their previous ones, or to pending."""
     await patiently(connection)
-    wanted: dict[str, Any] = {"kind": kind, "batch": batch}
-    wanted |= {"rows": [row for (row,) in await fetch(connection, _LOCK, wanted)]}
-    rolled = await fetch(connection, _CHOOSE, wanted)
-    restored = {"previous": [previous for _, _, previous in rolled if previous is not None]}
-    without = {"without": [row for row, _, previous in rolled if previous is None]}
+    wanted = {"kind": kind, "batch": batch}
+    await connection.execute(CHOSEN)
+    await connection.execute(_LOCK, wanted)
+    await connection.execute(_ROLLED_TABLE)
+    await connection.execute(_CHOOSE, wanted)
+    ((restored, pending, sample),) = await fetch(connection, _SUMMARY)
     await connection.execute(_SUPERSEDE, wanted)
-    await connection.execute(_DROP_OTHER_PAYLOADS, restored)
-    await connection.execute(_RESTORE, restored)
-    await connection.execute(_SET_BACK, without)
-    return RolledBack(len(restored["previous"]), len(without["without"]), tuple(key for _, key, _ in rolled[:5]))
+    await connection.execute(_DROP_OTHER_PAYLOADS)
+    await connection.execute(_RESTORE)
+    await connection.execute(_SET_BACK)
+    return RolledBack(restored, pending, tuple(sample))
