@@ -71,11 +71,9 @@ def run(config: Path, **flags: Any) -> int:
     the limits of the config in force and the latency and faults of [api.mock], as in --set api.mock.latency=2s.
     """
     loaded = load_config(config, flags)
-    return (
-        _rehearse(loaded, flags)
-        if flags["rehearse"]
-        else carry_out(loaded, flags, Following.of(config).with_flags(flags))
-    )
+    if flags["rehearse"]:
+        return _rehearse(loaded, flags)
+    return carry_out(loaded, flags, Following.of(config).with_flags(flags))
 
 
 def _rehearse(config: Config, flags: dict[str, Any]) -> int:

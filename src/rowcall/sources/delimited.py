@@ -43,7 +43,7 @@ class Delimited:
         width = len(columns)
         for row in self._rows(lines, report):
             if len(row) == width:
-                yield Record(dict(zip(columns, row, strict=False)), f"{self.name}:{lines.first}")
+                yield Record(dict(zip(columns, row, strict=True)), f"{self.name}:{lines.first}")
             else:
                 report(self._bad(lines, self._ragged(len(row), width)))
 
