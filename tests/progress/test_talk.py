@@ -123,6 +123,7 @@ def test_failures_by_reason_with_a_sample(config):
         ),
         ("--set api.headers.X-Key=secret", "--set api.headers.X-Key=<as before>"),
         ("--set store.path=postgresql://me:secret@host/db", "--set store.path=<as before>"),
+        ("--set store.path=other.db", "--set store.path=other.db"),
         ("--env-file {file} -o 'my out.csv'", "--env-file {file} --output 'my out.csv'"),
         ("--max-cost 3.5", "--max-cost 3.5"),
     ],

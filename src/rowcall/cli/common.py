@@ -119,15 +119,15 @@ def lasting(flags: dict[str, Any]) -> Iterator[str]:
             yield f"--{flag} {shlex.quote(str(value))}"
     yield from (f"--{flag}" for flag in ("all", "wait") if flags.get(flag))
     for setting, typed in flags["set"].typed.items():
-        shown = setting.partition(".")[0] in _HARMLESS
+        shown = setting.partition(".")[0] in _HARMLESS and "://" not in typed
         yield "--set " + (shlex.quote(f"{setting}={typed}") if shown else f"{setting}=<as before>")
     for flag in ("env_file", "output"):
         if value := flags.get(flag):
             yield f"--{flag.replace('_', '-')} {shlex.quote(str(value))}"
 
 
-_HARMLESS = ("name", "pace", "stop", "retry", "response", "output")
-"""Tables that no secret stands in."""
+_HARMLESS = ("name", "input", "store", "pace", "stop", "retry", "response", "output")
+"""Tables that no secret stands in, but for a URL with a password in it."""
 
 
 def load_config(config: Path, flags: dict[str, Any]) -> Config:
