@@ -18,14 +18,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rowcall.calls.handlers import Call, Fail, RetryLater, StopRun, SyncCall
     from rowcall.client import CallFailed
-    from rowcall.errors import ConfigError, InputError, RequestChanged, RowcallError, RunStopped, StoreError
-    from rowcall.handlers import Call, Fail, RetryLater, StopRun, SyncCall
-    from rowcall.job import Status
+    from rowcall.engine.options import Report
     from rowcall.library import BatchJob, Result, read
     from rowcall.library import map_rows as map  # noqa: A004  always said with its module: rowcall.map
     from rowcall.library import open_job as open  # noqa: A004  rowcall.open
-    from rowcall.running import Report
+    from rowcall.model.errors import ConfigError, InputError, RequestChanged, RowcallError, RunStopped, StoreError
+    from rowcall.model.job import Status
 
 __version__ = "0.1.0"
 
@@ -53,11 +53,11 @@ __all__ = [
 
 _HOMES = {
     "rowcall.client": ("CallFailed",),
-    "rowcall.errors": ("ConfigError", "InputError", "RequestChanged", "RowcallError", "RunStopped", "StoreError"),
-    "rowcall.handlers": ("Call", "Fail", "RetryLater", "StopRun", "SyncCall"),
-    "rowcall.job": ("Status",),
+    "rowcall.model.errors": ("ConfigError", "InputError", "RequestChanged", "RowcallError", "RunStopped", "StoreError"),
+    "rowcall.calls.handlers": ("Call", "Fail", "RetryLater", "StopRun", "SyncCall"),
+    "rowcall.model.job": ("Status",),
     "rowcall.library": ("BatchJob", "Result", "read"),
-    "rowcall.running": ("Report",),
+    "rowcall.engine.options": ("Report",),
 }
 _FOUND = {name: (home, name) for home, names in _HOMES.items() for name in names} | {
     "map": ("rowcall.library", "map_rows"),

@@ -10,10 +10,10 @@ from unittest import mock
 
 from quickproject import QuickProject
 
-from rowcall.cli.batch import _config
-from rowcall.cli.common import SETTING_FLAGS
+from rowcall.cli.running.batch import _config
+from rowcall.cli.shared.common import SETTING_FLAGS
 from rowcall.config import RetryTable, StopTable
-from rowcall.pipeline import Pipeline
+from rowcall.run.pipeline import Pipeline
 
 FLAGS = {
     "output": Path("out.jsonl"),

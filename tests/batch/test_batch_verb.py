@@ -11,9 +11,9 @@ import pytest
 from batchkit import line
 
 from rowcall.config import load
-from rowcall.errors import ConfigError
 from rowcall.mock.server import _Verdict
-from rowcall.providers.batchfile import joined
+from rowcall.model.errors import ConfigError
+from rowcall.providers.batch_lines import joined
 
 
 async def test_a_batch_that_is_killed_goes_on(project):

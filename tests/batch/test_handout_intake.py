@@ -7,9 +7,9 @@ import json
 
 import pytest
 
+from rowcall.batchapi.write_requests import Shape, _openai_line, hand_out
 from rowcall.config import load
-from rowcall.handout import Shape, _openai_line, hand_out
-from rowcall.pipeline import Pipeline
+from rowcall.run.pipeline import Pipeline
 
 CONFIG = """
 name = "t"

@@ -11,8 +11,8 @@ import pytest
 from project import some_rows
 
 from rowcall.config import load
-from rowcall.errors import ConfigError, OutputError
-from rowcall.pipeline import Pipeline
+from rowcall.model.errors import ConfigError, OutputError
+from rowcall.run.pipeline import Pipeline
 
 
 @pytest.fixture

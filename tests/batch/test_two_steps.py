@@ -9,10 +9,10 @@ import pytest
 from plainjob import plain_config
 
 from rowcall.config import load
-from rowcall.errors import InputError
-from rowcall.pipeline import Pipeline
-from rowcall.running import Options
-from rowcall.sources.storefile import StoreSource
+from rowcall.engine.options import Options
+from rowcall.model.errors import InputError
+from rowcall.run.pipeline import Pipeline
+from rowcall.sources.store_source import StoreSource
 
 SECOND = """
 name = "second"
@@ -94,7 +94,7 @@ async def test_many_records_come_in_groups_each_once(steps, monkeypatch):
     """However the groups fall, each record comes once, in the order of the first job's input."""
     rows(steps, 25)
     await step(steps, "first")
-    monkeypatch.setattr("rowcall.sources.storefile.GROUP", 7)
+    monkeypatch.setattr("rowcall.sources.store_source.GROUP", 7)
     source = StoreSource(steps.folder / "first.db", "first.db", "first", "result")
     assert [record.key for record in source] == [f"k{n}" for n in range(25)]
     assert source.columns() == ["id", "text", "result"]

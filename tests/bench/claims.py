@@ -18,7 +18,7 @@ from pathlib import Path
 
 from machinery import HERE, markdown
 
-from rowcall.outcome import Action, Settlement, Success, Usage
+from rowcall.model.outcome import Action, Settlement, Success, Usage
 from rowcall.store.sqlite import SQLiteStore
 
 sys.path.append(str(HERE.parent / "store"))  # where the kit with the PostgreSQL server is

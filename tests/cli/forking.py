@@ -20,7 +20,7 @@ import subprocess
 import sys
 from importlib import import_module
 
-_NEEDED = ("rowcall.cli.run", "rowcall.sources.delimited", "rowcall.store.sqlite")
+_NEEDED = ("rowcall.cli.running.run", "rowcall.sources.csv_source", "rowcall.store.sqlite")
 """What a run imports."""
 _LONGEST = 2**20
 _FEW = 1024

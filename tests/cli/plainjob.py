@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rowcall.config import load
-from rowcall.pipeline import Pipeline
+from rowcall.run.pipeline import Pipeline
 
 CONFIG = """
 name = "{name}"

@@ -10,16 +10,16 @@ import fastjsonschema
 import pytest
 from project import some_rows
 
-from rowcall.cli.eventlines import EventLines, line_of, name_of, schema
+from rowcall.cli.running.event_log import EventLines, line_of, name_of, schema
 from rowcall.config import load
-from rowcall.errors import ConfigError, OutputError
-from rowcall.events import CallEnded, Event, Joined, LateOutcome, LoopBlocked, Settled, Stopping
-from rowcall.job import Record
+from rowcall.engine.options import Options
 from rowcall.mock import MockAPI
-from rowcall.outcome import Action, Decision, Failure, FailureClass
-from rowcall.pipeline import Pipeline
-from rowcall.running import Options
-from rowcall.sources.sampled import Sampled
+from rowcall.model.errors import ConfigError, OutputError
+from rowcall.model.events import CallEnded, Event, Joined, LateOutcome, LoopBlocked, Settled, Stopping
+from rowcall.model.job import Record
+from rowcall.model.outcome import Action, Decision, Failure, FailureClass
+from rowcall.run.pipeline import Pipeline
+from rowcall.sources.sample import Sampled
 
 VALID = fastjsonschema.compile(schema())
 KEY = "sk-the-very-secret-value"

@@ -9,9 +9,9 @@ from unittest import mock
 import pytest
 from project import some_rows
 
-from rowcall.cli.loops import loop_factory
+from rowcall.cli.running.event_loop import loop_factory
 from rowcall.config import load
-from rowcall.errors import ConfigError
+from rowcall.model.errors import ConfigError
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import fastjsonschema
 import pytest
 from project import Project, some_rows
 
-from rowcall.summary import Summary
+from rowcall.run.summary import Summary
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from wire_servers import OK, ScriptedServer, answer_once, replying, saying, then
 
 from rowcall import client as wire
 from rowcall.client import Client, failure_of, transport
-from rowcall.outcome import FailureClass
+from rowcall.model.outcome import FailureClass
 
 HEAD = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = HEAD + b"transfer-encoding: chunked\r\n\r\n"

@@ -21,7 +21,7 @@ from rowcall.client import (
     UnusableFile,
     make_context,
 )
-from rowcall.outcome import FailureClass
+from rowcall.model.outcome import FailureClass
 
 BASIC = "Basic bWU6c2VjcmV0"  # me:secret
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from wire_servers import OK, ScriptedServer, answer_once, replying, saying, then
 
 from rowcall.client import Client, Refused, ReplyTooLarge, TimedOut
-from rowcall.client.body import Body
-from rowcall.client.decoding import decoder_for
+from rowcall.client.content_coding import decoder_for
+from rowcall.client.reply_body import Body
 
 HEAD = b"HTTP/1.1 200 OK\r\n"
 TEXT = b"caf\xc3\xa9 " * 1000

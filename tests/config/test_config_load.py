@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field, ValidationError
 
 from rowcall.config import Config, Rate, load
-from rowcall.config.explain import Fault, explain
-from rowcall.config.loading import default_name
-from rowcall.errors import ConfigError
+from rowcall.config.error_text import Fault, explain
+from rowcall.config.load import default_name
+from rowcall.model.errors import ConfigError
 
 MINIMAL = """\
 [input]

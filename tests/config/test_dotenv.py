@@ -1,7 +1,7 @@
 import pytest
 
 from rowcall.config import environment
-from rowcall.errors import ConfigError
+from rowcall.model.errors import ConfigError
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ import sys
 import pytest
 from pydantic import BaseModel
 
-from rowcall import values
 from rowcall.config import Secret, fingerprint, load, resolve
-from rowcall.errors import ConfigError
+from rowcall.model import json_values
+from rowcall.model.errors import ConfigError
 
 HIDDEN = "sk-very-hidden"
 
@@ -55,7 +55,7 @@ def test_a_secret_shows_its_name_alone(show):
     assert "<secret OPENAI_API_KEY>" in shown
 
 
-@pytest.mark.parametrize("write", [json.dumps, values.dumps, values.canonical, pickle.dumps])
+@pytest.mark.parametrize("write", [json.dumps, json_values.dumps, json_values.canonical, pickle.dumps])
 def test_a_secret_cannot_be_written(write):
     """What would write a secret's value fails instead."""
     with pytest.raises(TypeError) as caught:

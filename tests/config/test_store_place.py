@@ -7,8 +7,8 @@ import json
 import pytest
 
 from rowcall.config import load
-from rowcall.errors import ConfigError
-from rowcall.place import StorePlace
+from rowcall.model.errors import ConfigError
+from rowcall.model.store_location import StorePlace
 
 CONFIG = """
 name = "t"

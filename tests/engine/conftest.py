@@ -9,21 +9,21 @@ from dataclasses import dataclass
 import httpx
 import pytest
 
-from rowcall.backoff import RetryPolicy
-from rowcall.calling import RequestCaller, Wire
+from rowcall.calls.requests import RequestCaller, Wire
 from rowcall.client import Client
-from rowcall.events import CallEnded, GateClosed
-from rowcall.executor import Executor
-from rowcall.job import Status
-from rowcall.judge import Judge
+from rowcall.engine.executor import Executor
+from rowcall.engine.settler import Settler
+from rowcall.engine.worker import Assignment, Worker
+from rowcall.failures.decide import Judge
+from rowcall.failures.gate import Gate
+from rowcall.failures.retries import RetryPolicy
+from rowcall.limits.rate import Rate
 from rowcall.mock.server import MockAPI
-from rowcall.outcome import Failure, FailureClass, Success
-from rowcall.pace.gate import Gate
-from rowcall.pace.rate import Rate
-from rowcall.settler import Settler
-from rowcall.store.facts import Entry
+from rowcall.model.events import CallEnded, GateClosed
+from rowcall.model.job import Status
+from rowcall.model.outcome import Failure, FailureClass, Success
 from rowcall.store.sqlite import SQLiteStore
-from rowcall.worker import Assignment, Worker
+from rowcall.store.types import Entry
 
 
 class Echo:

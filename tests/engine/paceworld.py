@@ -8,8 +8,8 @@ import random
 from dataclasses import dataclass, field
 from itertools import count
 
-from rowcall.outcome import Failure, FailureClass
-from rowcall.pace.adaptive import Adaptive, Narrowed
+from rowcall.limits.adaptive import Adaptive, Narrowed
+from rowcall.model.outcome import Failure, FailureClass
 
 AHEAD = 0.1
 NOTHING = {}

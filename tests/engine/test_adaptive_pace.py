@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from paceworld import AtOnce, Bucket, Chance, Refused, Window, World
 
-from rowcall.outcome import Failure, FailureClass
-from rowcall.pace.adaptive import Adaptive, Narrowed
-from rowcall.pace.concurrency import Passage, Slots
-from rowcall.pace.headers import Said
-from rowcall.pace.quotas import Quotas
-from rowcall.pace.rate import Limit
-from rowcall.pace.room import Room
+from rowcall.limits.adaptive import Adaptive, Narrowed
+from rowcall.limits.concurrency import Passage, Slots
+from rowcall.limits.headers import Said
+from rowcall.limits.rate import Limit
+from rowcall.limits.room import Room
+from rowcall.limits.server_quotas import Quotas
+from rowcall.model.outcome import Failure, FailureClass
 
 TOO_FAST = Failure(FailureClass.PACE, "rate_limited", "", 429)
 DOWN = Failure(FailureClass.SERVER, "http_503", "", 503)

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowcall.backoff import LONGEST_WAIT, RetryPolicy, Standing, decide, retry_after
-from rowcall.job import Job
-from rowcall.outcome import Action, Failure, FailureClass
-from rowcall.pace.gate import Verdict
+from rowcall.failures.gate import Verdict
+from rowcall.failures.retries import LONGEST_WAIT, RetryPolicy, Standing, decide, retry_after
+from rowcall.model.job import Job
+from rowcall.model.outcome import Action, Failure, FailureClass
 
 POLICY = RetryPolicy(jitter=lambda: 0.0)
 C, V, A = FailureClass, Verdict, Action

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from rowcall.config.units import FailureLimit, parse_failure_limit
-from rowcall.ending import Failures
-from rowcall.job import Job
-from rowcall.outcome import Action, Settlement
+from rowcall.engine.stop_reasons import Failures
+from rowcall.model.job import Job
+from rowcall.model.outcome import Action, Settlement
 
 JOB = Job(1, "k", 1, 0, 0, (), fresh=True, request=1, input_hash="h", data={})
 

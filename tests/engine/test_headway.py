@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rowcall.pace.headway import Headway
+from rowcall.limits.claim_ahead import Headway
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rowcall.backoff import RetryPolicy
-from rowcall.job import Job
-from rowcall.judge import Judge
-from rowcall.outcome import Action, Failure, FailureClass, Success
-from rowcall.pace.gate import Gate
+from rowcall.failures.decide import Judge
+from rowcall.failures.gate import Gate
+from rowcall.failures.retries import RetryPolicy
+from rowcall.model.job import Job
+from rowcall.model.outcome import Action, Failure, FailureClass, Success
 
 C = FailureClass
 POISON = Failure(C.SERVER, "http_500", "boom", status=500)

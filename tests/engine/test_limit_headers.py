@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rowcall.pace.headers import LONGEST_RESET, Said, said
+from rowcall.limits.headers import LONGEST_RESET, Said, said
 
 DATE = "Wed, 21 Oct 2015 07:28:00 GMT"
 THEN = 1_445_412_480  # the same moment

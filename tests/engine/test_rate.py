@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowcall.pace.rate import Limit, Onlooker, Rate
+from rowcall.limits.rate import Limit, Onlooker, Rate
 
 
 @given(

@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
-from rowcall.errors import Busy, Full
-from rowcall.events import LateOutcome
-from rowcall.job import Status
-from rowcall.outcome import Action, Settlement, Success
-from rowcall.settler import Settler
-from rowcall.store.facts import Entry
+from rowcall.engine.settler import Settler
+from rowcall.model.errors import Busy, Full
+from rowcall.model.events import LateOutcome
+from rowcall.model.job import Status
+from rowcall.model.outcome import Action, Settlement, Success
+from rowcall.store.types import Entry
 
 
 class HeldUp:
@@ -67,7 +67,7 @@ async def bench(store):
 
 async def test_a_group_of_one_for_every_slot_is_written_at_once(bench, monkeypatch):
     """A group that grows to the concurrency waits no longer, since every slot may be waiting for it."""
-    monkeypatch.setattr("rowcall.settler.GROW_FOR", 3600.0)
+    monkeypatch.setattr("rowcall.engine.settler.GROW_FOR", 3600.0)
     settling = bench(loaded=True)
     settling.put(0)
     await asyncio.sleep(0)  # it begins to wait for more
@@ -95,7 +95,7 @@ async def test_a_group_is_what_came_in_while_the_last_was_written(bench):
 
 async def test_under_load_a_group_waits_to_grow(bench, monkeypatch):
     """While calls are in flight a lone settlement waits for others; with none in flight it does not."""
-    monkeypatch.setattr("rowcall.settler.GROW_FOR", 1.0)
+    monkeypatch.setattr("rowcall.engine.settler.GROW_FOR", 1.0)
     growing, at_once = bench(loaded=True), bench(loaded=False)
     growing.put(0)
     at_once.put(10)
@@ -134,7 +134,7 @@ async def test_a_store_that_is_held_is_tried_again(bench):
 
 async def test_a_full_disk_is_waited_for(bench, monkeypatch):
     """What is in hand waits for space, and nothing more is begun."""
-    monkeypatch.setattr("rowcall.settler.LOOK_FOR_SPACE", 0.01)
+    monkeypatch.setattr("rowcall.engine.settler.LOOK_FOR_SPACE", 0.01)
     settling = bench()
     settling.store.errors = [Full("full"), Full("full")]
     settling.put(0)
@@ -146,8 +146,8 @@ async def test_a_full_disk_is_waited_for(bench, monkeypatch):
 @pytest.mark.parametrize("hurried", [True, False])
 async def test_a_full_disk_is_not_waited_for_without_end(bench, monkeypatch, hurried):
     """After a minute, or at once for somebody in a hurry, the run ends with what is needed."""
-    monkeypatch.setattr("rowcall.settler.LOOK_FOR_SPACE", 0.01)
-    monkeypatch.setattr("rowcall.settler.SPACE_FOR", 60.0 if hurried else 0.03)
+    monkeypatch.setattr("rowcall.engine.settler.LOOK_FOR_SPACE", 0.01)
+    monkeypatch.setattr("rowcall.engine.settler.SPACE_FOR", 60.0 if hurried else 0.03)
     settling = bench()
     settling.store.errors = [Full("full")] * 1000
     if hurried:

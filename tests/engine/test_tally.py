@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowcall.events import CallEnded, LateOutcome, RequestEnded, Settled
-from rowcall.outcome import Action, Decision, Failure, FailureClass, Success, Usage
-from rowcall.tally import Latencies, Tally
+from rowcall.model.events import CallEnded, LateOutcome, RequestEnded, Settled
+from rowcall.model.outcome import Action, Decision, Failure, FailureClass, Success, Usage
+from rowcall.model.run_stats import Latencies, Tally
 
 
 @given(st.lists(st.floats(0.0001, 1000), min_size=1, max_size=200), st.sampled_from([0.5, 0.95, 0.99, 1.0]))

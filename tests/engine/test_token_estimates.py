@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from rowcall.pace.tokens import Estimator
+from rowcall.limits.token_estimates import Estimator
 
 
 def body(text="x" * 400, **more):

@@ -9,13 +9,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from rowcall.backoff import RetryPolicy
 from rowcall.config.units import FailureLimit
-from rowcall.ending import Ending, Patience
-from rowcall.errors import Busy
-from rowcall.job import Status
-from rowcall.mock.faults import Faults
-from rowcall.store.facts import Selection
+from rowcall.engine.stop_reasons import Ending, Patience
+from rowcall.failures.retries import RetryPolicy
+from rowcall.mock.injected_faults import Faults
+from rowcall.model.errors import Busy
+from rowcall.model.job import Status
+from rowcall.store.types import Selection
 
 
 async def test_all_records_end(engine):

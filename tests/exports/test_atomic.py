@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from rowcall import atomic
-from rowcall.errors import OutputError
+from rowcall.model.errors import OutputError
+from rowcall.system import atomic_files
 
 
 def names(folder):
@@ -19,7 +19,7 @@ def names(folder):
 
 
 def replace(path, content):
-    with atomic.replacing(path) as file:
+    with atomic_files.replacing(path) as file:
         file.write(content)
 
 
@@ -35,7 +35,7 @@ def test_a_new_file_and_one_that_is_there(tmp_path):
 def test_an_error_leaves_the_old_file(tmp_path, error):
     """Until the block ends well the old file stands, and nothing is left over."""
     (tmp_path / "a").write_bytes(b"old")
-    with pytest.raises(error), atomic.replacing(tmp_path / "a") as file:  # noqa: PT012  what the block does matters
+    with pytest.raises(error), atomic_files.replacing(tmp_path / "a") as file:  # noqa: PT012  what the block does matters
         file.write(b"half" * 100_000)
         assert (tmp_path / "a").read_bytes() == b"old"
         raise error
@@ -102,14 +102,15 @@ def test_what_cannot_be_written(tmp_path):
 AS_NOBODY = """
 import os, sys
 from pathlib import Path
-from rowcall import atomic, errors
+from rowcall.model.errors import OutputError
+from rowcall.system.atomic_files import replacing
 if os.geteuid() == 0:
     os.setuid(65534)
 for path in sys.argv[1:]:
     try:
-        with atomic.replacing(Path(path)) as file:
+        with replacing(Path(path)) as file:
             file.write(b"new")
-    except errors.OutputError as error:
+    except OutputError as error:
         print(error.message)
 """
 
@@ -138,9 +139,9 @@ def test_a_full_disk(tmp_path):
     """No space, here by a limit of the process, is told; the old file stays, and nothing is left over."""
     (tmp_path / "a").write_bytes(b"old")
     code = (
-        "import resource, signal, sys; from pathlib import Path; from rowcall import atomic\n"
+        "import resource, signal, sys; from pathlib import Path; from rowcall.system import atomic_files\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"
-        "with atomic.replacing(Path(sys.argv[1])) as file:\n"
+        "with atomic_files.replacing(Path(sys.argv[1])) as file:\n"
         "    for _ in range(100): file.write(b'x' * 5000)"
     )
     done = subprocess.run([sys.executable, "-c", code, tmp_path / "a"], capture_output=True, text=True, check=False)
@@ -153,7 +154,7 @@ def test_a_full_disk(tmp_path):
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
 def test_no_space(number):
     """Where no space is left the message says that nothing in the store is lost."""
-    with pytest.raises(OutputError, match=r"^a\.csv cannot be written: ") as caught, atomic.explained("a.csv"):
+    with pytest.raises(OutputError, match=r"^a\.csv cannot be written: ") as caught, atomic_files.explained("a.csv"):
         raise OSError(number, "")
     assert "nothing in the store is lost" in caught.value.remedy
 
@@ -161,7 +162,7 @@ def test_no_space(number):
 WRITE = """
 import sys
 from pathlib import Path
-from rowcall.exports import open_export
+from rowcall.output import open_export
 for turn in range(20):
     with open_export(sys.argv[1]) as file:
         for n in range(300):
@@ -187,17 +188,17 @@ def test_several_write_one_path(tmp_path):
 
 def test_what_a_dead_process_left_is_removed(tmp_path):
     """The next export of the same file removes what a killed one left; other files' and living ones' stay."""
-    script = "import os, sys, pathlib; from rowcall import atomic; held = atomic.replacing(pathlib.Path(sys.argv[1]))"
-    script += "; held.__enter__(); os.kill(os.getpid(), 9)"
+    script = "import os, sys, pathlib\nfrom rowcall.system.atomic_files import replacing\n"
+    script += "held = replacing(pathlib.Path(sys.argv[1])); held.__enter__(); os.kill(os.getpid(), 9)"
     subprocess.run([sys.executable, "-c", script, tmp_path / "a.csv"], check=False)
     [left] = tmp_path.glob(".rowcall-*.tmp")
-    with atomic.replacing(tmp_path / "b.csv") as file:
+    with atomic_files.replacing(tmp_path / "b.csv") as file:
         file.write(b"b")
         assert left.exists()
-        with atomic.replacing(tmp_path / "a.csv") as first:
+        with atomic_files.replacing(tmp_path / "a.csv") as first:
             first.write(b"1")
             assert not left.exists()
-            with atomic.replacing(tmp_path / "a.csv") as second:
+            with atomic_files.replacing(tmp_path / "a.csv") as second:
                 second.write(b"2")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv", "b.csv"]
     assert (tmp_path / "a.csv").read_bytes() == b"1"

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rowcall import values
-from rowcall.errors import OutputError
-from rowcall.exports import open_export
+from rowcall.model import json_values
+from rowcall.model.errors import OutputError
+from rowcall.output import open_export
 from rowcall.sources import open_source
 
 STRINGS = json.loads((Path(__file__).parent.parent / "data" / "strings" / "blns.json").read_text("utf-8"))
@@ -44,8 +44,8 @@ def test_csv_cells(tmp_path):
         "false": False,
         "int": 10**30,
         "float": 0.1,
-        "number": values.Number("1e5"),
-        "list": [1, values.Number("1.00"), None],
+        "number": json_values.Number("1e5"),
+        "list": [1, json_values.Number("1.00"), None],
         "object": {"a": "é"},
     }
     written = export(tmp_path / "a.csv", [row]).read_text("utf-8")
@@ -108,7 +108,11 @@ def test_columns(tmp_path):
 
 def test_jsonl(tmp_path):
     """Each row is an object with the keys it has, numbers as they were written."""
-    rows = [values.loads('{"b":1e5,"a":"é\\n","c":null}'), {}, values.loads('{"id":9007199254740993,"n":1.00}')]
+    rows = [
+        json_values.loads('{"b":1e5,"a":"é\\n","c":null}'),
+        {},
+        json_values.loads('{"id":9007199254740993,"n":1.00}'),
+    ]
     written = export(tmp_path / "a.jsonl", rows, columns=["x"]).read_text("utf-8")
     assert written == '{"b":1e5,"a":"é\\n","c":null}\n{}\n{"id":9007199254740993,"n":1.00}\n'
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rowcall import values
-from rowcall.errors import OutputError
-from rowcall.exports import check_export, open_export
+from rowcall.model import json_values
+from rowcall.model.errors import OutputError
+from rowcall.output import check_export, open_export
 
 MIXED = [{"id": "a", "n": 1}, {"id": "b", "x": [1, {"y": None}], "n": None}, {"id": "c", "n": 3, "ok": True}]
 
@@ -79,7 +79,7 @@ def test_a_table_has_all_rows_or_is_as_it_was(tmp_path):
 @pytest.mark.parametrize("name", ['a "b"; drop table x', "select", "ä"])
 def test_hostile_names(tmp_path, name):
     """Names of tables and columns are never read as SQL."""
-    path = export(tmp_path / "a.db", [{name: "k", f"{name}2": values.Number("1" * 40)}], table=name, key=name)
+    path = export(tmp_path / "a.db", [{name: "k", f"{name}2": json_values.Number("1" * 40)}], table=name, key=name)
     quoted = '"' + name.replace('"', '""') + '"'
     assert table(path, f"SELECT * FROM {quoted}") == [{name: "k", f"{name}2": "1" * 40}]
 
@@ -117,8 +117,26 @@ class TestParquet:
     def test_types(self, tmp_path):
         """A column is of one type, text where its values have several; null stays null."""
         rows = [
-            {"i": 1, "f": 1, "b": True, "s": "x", "m": 1, "o": {"a": 1}, "big": values.Number("1" * 30), "none": None},
-            {"i": None, "f": 2.5, "b": None, "s": None, "m": "y", "o": [1], "big": values.Number("1e5"), "none": None},
+            {
+                "i": 1,
+                "f": 1,
+                "b": True,
+                "s": "x",
+                "m": 1,
+                "o": {"a": 1},
+                "big": json_values.Number("1" * 30),
+                "none": None,
+            },
+            {
+                "i": None,
+                "f": 2.5,
+                "b": None,
+                "s": None,
+                "m": "y",
+                "o": [1],
+                "big": json_values.Number("1e5"),
+                "none": None,
+            },
         ]
         found = self.read(export(tmp_path / "a.parquet", rows))
         assert [str(field.type) for field in found.schema] == [
@@ -149,7 +167,7 @@ class TestParquet:
 
     def test_groups(self, tmp_path, monkeypatch):
         """Rows are written in groups, so that memory holds no more than one; none is lost between two."""
-        monkeypatch.setattr("rowcall.exports.parquet.GROUP", 10)
+        monkeypatch.setattr("rowcall.output.parquet_export.GROUP", 10)
         path = export(tmp_path / "a.parquet", [{"n": number} for number in range(25)])
         from pyarrow import parquet
 

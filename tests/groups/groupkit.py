@@ -7,10 +7,10 @@ import json
 from project import Project
 
 from rowcall.config import load
-from rowcall.engine import Timing
-from rowcall.events import InputRead
-from rowcall.pipeline import Pipeline
-from rowcall.running import Options
+from rowcall.engine.engine import Timing
+from rowcall.engine.options import Options
+from rowcall.model.events import InputRead
+from rowcall.run.pipeline import Pipeline
 
 CONFIG = """
 name = "t"

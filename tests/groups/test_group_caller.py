@@ -6,18 +6,18 @@ import asyncio
 
 import pytest
 
-from rowcall.calling import Departure, Wire
+from rowcall.calls.groups import GroupCaller, Size
+from rowcall.calls.groups.gathering import WINDOW
+from rowcall.calls.requests import Departure, Wire
 from rowcall.client import Client
-from rowcall.groups import GroupCaller, Size
-from rowcall.groups.gathering import WINDOW
-from rowcall.job import Job
+from rowcall.failures.gate import Gate
+from rowcall.limits.adaptive import Adaptive
+from rowcall.limits.rate import Rate
 from rowcall.mock.embedding import embedding
-from rowcall.outcome import Failure, FailureClass, Success
-from rowcall.pace.adaptive import Adaptive
-from rowcall.pace.gate import Gate
-from rowcall.pace.rate import Rate
+from rowcall.model.job import Job
+from rowcall.model.outcome import Failure, FailureClass, Success
 from rowcall.providers import make_provider
-from rowcall.providers.grouping import Grouping
+from rowcall.providers.group_requests import Grouping
 
 BODY = {"model": "m", "input": "{{ row.text }}"}
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from rowcall.config import Secret
-from rowcall.errors import ConfigError
-from rowcall.outcome import Failure, Reply
+from rowcall.model.errors import ConfigError
+from rowcall.model.outcome import Failure, Reply
 from rowcall.providers import Call, make_provider
-from rowcall.providers.grouping import Grouping
+from rowcall.providers.group_requests import Grouping
 
 BODY = {"model": "m", "input": "{{ row.text }}"}
 KEYS = {"body": BODY, "path": "/embeddings", "base_url": "http://h/v1"}

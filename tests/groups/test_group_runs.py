@@ -7,8 +7,8 @@ import asyncio
 import pytest
 from groupkit import holding, texts_of
 
+from rowcall.engine.options import Options
 from rowcall.mock.embedding import embedding
-from rowcall.running import Options
 
 
 async def test_five_hundred_rows(project, api):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from rowcall.cli.rehearsal import rehearse
-from rowcall.cli.talk import start_text
+from rowcall.cli.running.run_messages import start_text
+from rowcall.cli.setup.rehearsal import rehearse
 from rowcall.config import load
-from rowcall.errors import Exit
-from rowcall.running import Options
+from rowcall.engine.options import Options
+from rowcall.model.errors import Exit
 
 
 async def test_a_rehearsal(project, api, capsys):

@@ -11,7 +11,7 @@ from groupkit import holding, texts_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rowcall.groups.shares import shares
+from rowcall.calls.groups.split_usage import shares
 from rowcall.mock.embedding import embedding
 
 PRICE = 1234.567  # dollars for a million tokens: nothing divides evenly

@@ -8,8 +8,8 @@ from contextlib import closing
 import pytest
 
 import rowcall
-from rowcall.events import GateClosed
 from rowcall.mock import MockAPI
+from rowcall.model.events import GateClosed
 
 QUICK = {"retry.backoff": {"first": "20ms", "max": "100ms"}, "stop.first_success": "2s"}
 

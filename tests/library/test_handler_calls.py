@@ -9,8 +9,8 @@ import pytest
 from aiohttp import web
 
 import rowcall
-from rowcall.events import CallEnded, RequestEnded
 from rowcall.mock import MockAPI
+from rowcall.model.events import CallEnded, RequestEnded
 
 
 async def sentiment(row, call):

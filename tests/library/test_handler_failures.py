@@ -48,7 +48,7 @@ async def test_an_exception_fails_its_record_alone(done, rows, store):
     assert (cls, reason, charged) == ("record", "handler_error", 1)
     assert body.startswith("Traceback")
     assert "in broken" in body
-    assert "rowcall/handlers" not in body
+    assert "rowcall/calls/handlers" not in body
 
 
 async def test_no_secret_and_no_local_value_is_kept(done, rows, store):

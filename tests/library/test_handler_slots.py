@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from rowcall.pace.slots import Slots
+from rowcall.limits.slots import Slots
 
 
 async def in_use(slots, release):

@@ -182,7 +182,7 @@ async def test_late_failures_of_handlers_that_never_call_do_not_stop_the_run(don
 
 def test_threads_are_started_as_they_are_needed():
     """One plain handler after the other needs no more than one thread."""
-    from rowcall.threads import Threads
+    from rowcall.system.threads import Threads
 
     async def one_by_one():
         threads = Threads(50, "t")

@@ -9,8 +9,8 @@ import pytest
 from cellkit import Cell
 
 import rowcall
-from rowcall.outcome import Usage
-from rowcall.progress.cell import html
+from rowcall.model.outcome import Usage
+from rowcall.progress.notebook_cell import html
 from rowcall.progress.view import View
 
 ROWS = [{"id": n, "text": f"number {n} is good"} for n in range(60)]
@@ -26,7 +26,7 @@ async def label(row, call):
 @pytest.fixture
 def notebook(monkeypatch):
     """IPython as a program finds it in a notebook's kernel."""
-    monkeypatch.setattr("rowcall.progress.cell.UPDATED", 0.02)
+    monkeypatch.setattr("rowcall.progress.notebook_cell.UPDATED", 0.02)
     cell = Cell()
     ipython, display = ModuleType("IPython"), ModuleType("IPython.display")
     ipython.get_ipython = lambda: type("ZMQInteractiveShell", (), {})()

@@ -15,7 +15,7 @@ import pytest
 
 import rowcall
 from rowcall.mock import MockAPI
-from rowcall.mock.faults import Faults
+from rowcall.mock.injected_faults import Faults
 
 
 async def sentiment(row, call):

@@ -17,8 +17,8 @@ from aiohttp import web
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rowcall.errors import RowcallError
 from rowcall.mock import Faults, MockAPI
+from rowcall.model.errors import RowcallError
 
 
 async def ask(client, api, text, **headers):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from rowcall.events import CallEnded
-from rowcall.job import Job
-from rowcall.outcome import Action, Decision, Failure, FailureClass, Success, Usage
-from rowcall.pace.budget import Budget
+from rowcall.limits.budget import Budget
+from rowcall.model.events import CallEnded
+from rowcall.model.job import Job
+from rowcall.model.outcome import Action, Decision, Failure, FailureClass, Success, Usage
 
 JOB = Job(1, "a", 1, 0, 0, (), True, 1, "h", {})
 

@@ -11,14 +11,14 @@ from project import some_rows
 from till import PRICES, completion, cost, tokens
 
 import rowcall
-from rowcall.cli.examine import examine
-from rowcall.cli.run import exit_code
+from rowcall.cli.running.run import exit_code
+from rowcall.cli.setup.checks import examine
 from rowcall.config import load
-from rowcall.errors import ConfigError
-from rowcall.price import nano
-from rowcall.running import Options
+from rowcall.engine.options import Options
+from rowcall.model.errors import ConfigError
+from rowcall.model.prices import nano
+from rowcall.run.summary import summarise
 from rowcall.store.sqlite import SQLiteReader
-from rowcall.summary import summarise
 
 
 async def test_the_cost_is_what_the_server_served(project, till):

@@ -7,7 +7,7 @@ import asyncio
 from project import some_rows
 from till import cost
 
-from rowcall.running import Options
+from rowcall.engine.options import Options
 
 CONCURRENCY = 8
 

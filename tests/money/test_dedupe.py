@@ -10,9 +10,9 @@ from till import MoneyProject, completion, cost
 
 import rowcall
 from rowcall.config import load
-from rowcall.mock.questions import error
-from rowcall.pipeline import Pipeline
-from rowcall.running import Options
+from rowcall.engine.options import Options
+from rowcall.mock.endpoints import error
+from rowcall.run.pipeline import Pipeline
 
 
 def texts(count, distinct, *, shuffled=True):

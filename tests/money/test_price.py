@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rowcall.outcome import Failure, FailureClass, Success, Usage
-from rowcall.price import Prices, dollars, guess, nano, priced, usd
-from rowcall.pricelist import Unlisted, listed
+from rowcall.model.outcome import Failure, FailureClass, Success, Usage
+from rowcall.model.price_list import Unlisted, listed
+from rowcall.model.prices import Prices, dollars, guess, nano, priced, usd
 
 counts = st.integers(0, 10**7)
 usages = st.builds(Usage, input=counts, output=counts, cached=counts, reasoning=counts, cost=counts | st.none())

@@ -7,10 +7,10 @@ from click.testing import CliRunner
 from project import some_rows
 from proxy_server import ProxyServer
 
-from rowcall.cli.check import check
+from rowcall.cli.setup.check import check
 from rowcall.config import load
-from rowcall.errors import ConfigError
-from rowcall.pipeline import Pipeline
+from rowcall.model.errors import ConfigError
+from rowcall.run.pipeline import Pipeline
 
 BASIC = "Basic bWU6cHItc2VjcmV0"  # me:pr-secret
 

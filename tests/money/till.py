@@ -9,12 +9,12 @@ from pathlib import Path
 from aiohttp import web
 from project import Project
 
-from rowcall.cli.talk import Following, finish_text
+from rowcall.cli.running.run_messages import Following, finish_text
 from rowcall.config import load
-from rowcall.engine import Timing
+from rowcall.engine.engine import Timing
+from rowcall.engine.options import Options
 from rowcall.mock import MockAPI
-from rowcall.pipeline import Pipeline
-from rowcall.running import Options
+from rowcall.run.pipeline import Pipeline
 
 PRICES = "[price]\ninput = 1.5\noutput = 6\ncached = 0.15\n"
 NUMBER = re.compile(r"\d+")

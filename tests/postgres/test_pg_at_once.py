@@ -9,10 +9,10 @@ from contextlib import AsyncExitStack
 import pytest
 from storekit import Clock, Desk, entry, success
 
-from rowcall.job import Status
-from rowcall.outcome import Action
-from rowcall.store.facts import Arrived, Selection
+from rowcall.model.job import Status
+from rowcall.model.outcome import Action
 from rowcall.store.postgres import PostgresReader, PostgresStore
+from rowcall.store.types import Arrived, Selection
 
 pytestmark = pytest.mark.postgres
 

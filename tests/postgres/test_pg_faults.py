@@ -12,11 +12,11 @@ import pytest
 from pgwire import Wire
 from storekit import Desk, entry, failure
 
-from rowcall.errors import Busy, NoStore, ReadOnly, SchemaMismatch, Unavailable
-from rowcall.job import Status
-from rowcall.outcome import Action, Settlement
-from rowcall.store.facts import Left
+from rowcall.model.errors import Busy, NoStore, ReadOnly, SchemaMismatch, Unavailable
+from rowcall.model.job import Status
+from rowcall.model.outcome import Action, Settlement
 from rowcall.store.postgres import PostgresReader, PostgresStore
+from rowcall.store.types import Left
 
 pytestmark = pytest.mark.postgres
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from storekit import Desk
 
-from rowcall.store.facts import Selection
 from rowcall.store.postgres import PostgresStore, pool
+from rowcall.store.types import Selection
 
 pytestmark = pytest.mark.postgres
 

@@ -17,7 +17,7 @@ from pgwire import Wire
 from project import some_rows
 from storekit import Clock, Desk
 
-from rowcall.store.moving import Mark, move
+from rowcall.store.migration import Mark, move
 from rowcall.store.postgres import PostgresReader
 from rowcall.store.postgres.moving import PostgresSink
 from rowcall.store.sqlite import SQLiteReader, SQLiteStore

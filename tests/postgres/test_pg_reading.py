@@ -7,10 +7,10 @@ import asyncio
 import pytest
 from storekit import Clock, Desk, entry, success
 
-from rowcall.outcome import Action
-from rowcall.store.facts import Arrived, Fate, Selection
+from rowcall.model.outcome import Action
 from rowcall.store.postgres import PostgresReader, PostgresStore
 from rowcall.store.sqlite import SQLiteReader
+from rowcall.store.types import Arrived, Fate, Selection
 
 pytestmark = pytest.mark.postgres
 

@@ -13,7 +13,7 @@ from quickproject import QuickProject
 import rowcall
 from rowcall.config import load
 from rowcall.mock import MockAPI
-from rowcall.pipeline import Pipeline
+from rowcall.run.pipeline import Pipeline
 from rowcall.store.postgres.reader import PostgresReader
 from rowcall.store.sqlite import SQLiteReader
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rowcall.config import load
 from rowcall.mock import MockAPI
-from rowcall.pipeline import Pipeline
+from rowcall.run.pipeline import Pipeline
 
 CONFIG = """
 name = "t"

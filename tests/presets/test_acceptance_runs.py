@@ -6,7 +6,7 @@ import pytest
 from aiohttp import web
 from presetkit import CHAT
 
-from rowcall.job import Status
+from rowcall.model.job import Status
 
 
 def completion(text, end="stop"):

@@ -11,12 +11,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from presetkit import CHAT
 
-from rowcall.calling import RequestCaller, Wire
-from rowcall.errors import AttachmentError, ConfigError, TemplateError
-from rowcall.job import Job, Status
-from rowcall.keys import input_hash
-from rowcall.pace.rate import Rate
+from rowcall.calls.requests import RequestCaller, Wire
+from rowcall.limits.rate import Rate
+from rowcall.model.errors import AttachmentError, ConfigError, TemplateError
+from rowcall.model.job import Job, Status
 from rowcall.providers import Call, make_provider
+from rowcall.sources.keys import input_hash
 
 PLAIN = Call("k")
 CAT, DOG = b"\x89PNG cat", b"\xff\xd8 dog"

@@ -5,10 +5,10 @@ import json
 import pytest
 
 from rowcall.config import load
-from rowcall.job import Status
 from rowcall.mock import MockAPI
 from rowcall.mock.sentiment import sentiment
-from rowcall.pipeline import Pipeline
+from rowcall.model.job import Status
+from rowcall.run.pipeline import Pipeline
 
 TEXTS = ["What a good film", "A terrible, boring film", "It is a film", "Not good at all"]
 USER = 'role = "user"'

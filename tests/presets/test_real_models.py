@@ -17,7 +17,7 @@ from pathlib import Path
 import fastjsonschema
 import pytest
 
-from rowcall.job import Status
+from rowcall.model.job import Status
 
 pytestmark = pytest.mark.models
 

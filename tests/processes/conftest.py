@@ -7,7 +7,7 @@ from quickproject import QuickProject
 
 from rowcall.config import load
 from rowcall.mock import MockAPI
-from rowcall.pipeline import Pipeline
+from rowcall.run.pipeline import Pipeline
 
 
 class Shared(QuickProject):

@@ -6,8 +6,8 @@ import asyncio
 
 from project import some_rows
 
-from rowcall.events import Exporting, InputRead, Joined
-from rowcall.running import Options
+from rowcall.engine.options import Options
+from rowcall.model.events import Exporting, InputRead, Joined
 
 
 async def test_who_reads_no_input_works_on_what_another_reads(project):

@@ -7,7 +7,7 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rowcall.processes.shares import Holding, grants
+from rowcall.processes.share_slots import Holding, grants
 
 
 class Hand:

@@ -14,20 +14,30 @@ from plainjob import plain_job
 from rich.console import Console
 from terminal import Terminal
 
-from rowcall.events import CallBegan, CallDropped, CallEnded, GateClosed, GateOpened, Resting, Settled, Slowed, Stopping
+from rowcall.engine.live_status import HeldUp
+from rowcall.engine.options import Options
+from rowcall.failures.gate import Closed
 from rowcall.mock import MockAPI
-from rowcall.outcome import Action, Decision, Failure, FailureClass, Success, Usage
-from rowcall.pace.gate import Closed
+from rowcall.model.events import (
+    CallBegan,
+    CallDropped,
+    CallEnded,
+    GateClosed,
+    GateOpened,
+    Resting,
+    Settled,
+    Slowed,
+    Stopping,
+)
+from rowcall.model.outcome import Action, Decision, Failure, FailureClass, Success, Usage
+from rowcall.model.run_stats import Tally
 from rowcall.progress import Progress
-from rowcall.progress.block import block
-from rowcall.progress.following import Following, Speed
+from rowcall.progress.event_counts import Following, Speed
+from rowcall.progress.number_text import clean, counted, rate_text, short_number, short_time
 from rowcall.progress.screen import Screen
-from rowcall.progress.text import clean, counted, rate_text, short_number, short_time
+from rowcall.progress.terminal_block import block
 from rowcall.progress.view import View, plain_line, view_of
-from rowcall.running import Options
-from rowcall.store.facts import Enqueued
-from rowcall.tally import Tally
-from rowcall.vitals import HeldUp
+from rowcall.store.types import Enqueued
 
 VIEW = View(
     total=10_000,

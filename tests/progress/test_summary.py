@@ -8,11 +8,11 @@ import socket
 
 import pytest
 
-from rowcall.job import Status
-from rowcall.outcome import Action, Failure, FailureClass, Settlement, Success, Usage
-from rowcall.store.facts import Entry, Role
+from rowcall.model.job import Status
+from rowcall.model.outcome import Action, Failure, FailureClass, Settlement, Success, Usage
+from rowcall.run.summary import summarise
 from rowcall.store.sqlite import SQLiteStore
-from rowcall.summary import summarise
+from rowcall.store.types import Entry, Role
 
 
 @pytest.fixture

@@ -9,20 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from rowcall.cli.hints import HINTS, call_hint, hint_for, stop_hint
-from rowcall.cli.located import Located
-from rowcall.cli.run import run
-from rowcall.cli.talk import Following, finish_text, input_text, kept_text, start_text, stopping_text
-from rowcall.client import failures as wire
+from rowcall.cli.running.run import run
+from rowcall.cli.running.run_messages import Following, finish_text, input_text, kept_text, start_text, stopping_text
+from rowcall.cli.shared.hints import HINTS, call_hint, hint_for, stop_hint
+from rowcall.cli.shared.located_commands import Located
+from rowcall.client import wire_errors as wire
 from rowcall.config import load
-from rowcall.ending import Ending
-from rowcall.events import InputRead
-from rowcall.job import Status
-from rowcall.outcome import Action, Usage
-from rowcall.providers.failures import REASONS
-from rowcall.running import Report
-from rowcall.store.facts import Counts, Enqueued, ErrorGroup
-from rowcall.tally import Tally
+from rowcall.engine.options import Report
+from rowcall.engine.stop_reasons import Ending
+from rowcall.model.events import InputRead
+from rowcall.model.job import Status
+from rowcall.model.outcome import Action, Usage
+from rowcall.model.run_stats import Tally
+from rowcall.providers.error_replies import REASONS
+from rowcall.store.types import Counts, Enqueued, ErrorGroup
 
 SOURCES = Path(__file__).parents[2] / "src" / "rowcall"
 

@@ -4,16 +4,16 @@ import json
 
 import pytest
 
-from rowcall import values
-from rowcall.errors import ConfigError
-from rowcall.outcome import Failure, Reply
+from rowcall.model import json_values
+from rowcall.model.errors import ConfigError
+from rowcall.model.outcome import Failure, Reply
 from rowcall.providers import Call, make_provider
 
 LONGER = Call("k", longer=True)
 
 
 def read(document, **keys):
-    body = document if isinstance(document, bytes) else values.dumps(document)
+    body = document if isinstance(document, bytes) else json_values.dumps(document)
     return make_provider("http", base_url="https://h", **keys).read(Reply(200, {}, body, 0.1))
 
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rowcall import values
-from rowcall.outcome import Failure, FailureClass, Reply
-from rowcall.providers.failures import REASONS, classify
+from rowcall.model import json_values
+from rowcall.model.outcome import Failure, FailureClass, Reply
+from rowcall.providers.error_replies import REASONS, classify
 
 MAYBE_SENT, SERVER = FailureClass.MAYBE_SENT, FailureClass.SERVER
 PACE, MONEY, SETUP, RECORD = FailureClass.PACE, FailureClass.MONEY, FailureClass.SETUP, FailureClass.RECORD
@@ -361,7 +361,7 @@ def test_message(body, message):
 
 def test_large_body_is_not_parsed():
     """A body over 1 MB costs no time: its status alone speaks."""
-    body = values.dumps({"error": {"message": "words", "code": "insufficient_quota", "rest": "x" * 1_000_000}})
+    body = json_values.dumps({"error": {"message": "words", "code": "insufficient_quota", "rest": "x" * 1_000_000}})
     failure = classify(reply(429, body))
     assert (failure.reason, failure.message[:20]) == ("rate_limited", 'HTTP 429: {"error":{')
 

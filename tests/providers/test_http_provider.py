@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from rowcall import values
 from rowcall.client import Client
 from rowcall.config import Secret
-from rowcall.errors import ConfigError, TemplateError
-from rowcall.outcome import Failure, FailureClass, Reply, Success
+from rowcall.model import json_values
+from rowcall.model.errors import ConfigError, TemplateError
+from rowcall.model.outcome import Failure, FailureClass, Reply, Success
 from rowcall.providers import Call, make_provider
 
 HOSTILE = json.loads((Path(__file__).parent.parent / "data/strings/blns.json").read_text())
@@ -29,7 +29,7 @@ def built(row=None, **keys):
 
 
 def reply(body, status=200, headers=JSON):
-    return Reply(status, headers, body if isinstance(body, bytes) else values.dumps(body), 0.25)
+    return Reply(status, headers, body if isinstance(body, bytes) else json_values.dumps(body), 0.25)
 
 
 def read(body, status=200, headers=JSON, **keys):
@@ -82,7 +82,7 @@ def test_params():
         "on": True,
         "e": "",
     }
-    request = built({"q": "a&b=ü +", "n": values.loads("1e5"), "none": None}, params=params)
+    request = built({"q": "a&b=ü +", "n": json_values.loads("1e5"), "none": None}, params=params)
     assert request.url.query == b"q=a%26b%3D%C3%BC%20%2B&tag=a&tag=1e5&on=true&e="
 
 
@@ -99,7 +99,7 @@ def test_params():
 )
 def test_method_and_body(body, method, given_, content, content_type):
     """A body makes a POST unless the config says otherwise; JSON keeps numbers as written; none makes a GET."""
-    row = {"x": values.loads("1e5"), "t": "text", "d": {"k": 1}}
+    row = {"x": json_values.loads("1e5"), "t": "text", "d": {"k": 1}}
     request = built(row, body=body, method=given_)
     assert (request.method, request.content) == (method, content)
     assert request.headers.get("content-type") == content_type
@@ -256,7 +256,7 @@ def test_extract_finds_nothing(extract, document):
 def test_numbers_of_a_reply_keep_their_text():
     """Numbers come out of a reply as they were written."""
     answer = read(b'{"id": 9007199254740993, "x": 1e5, "y": 1.0}').value
-    assert values.dumps(answer) == b'{"id":9007199254740993,"x":1e5,"y":1.0}'
+    assert json_values.dumps(answer) == b'{"id":9007199254740993,"x":1e5,"y":1.0}'
 
 
 @pytest.mark.parametrize(

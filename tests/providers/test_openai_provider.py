@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rowcall import values
 from rowcall.config import Secret
-from rowcall.errors import ConfigError
-from rowcall.outcome import Failure, FailureClass, Reply, Success, Usage
+from rowcall.model import json_values
+from rowcall.model.errors import ConfigError
+from rowcall.model.outcome import Failure, FailureClass, Reply, Success, Usage
 from rowcall.providers import Call, make_provider
 
 BODY = {"model": "m", "temperature": 0.5, "messages": [{"role": "user", "content": "{{ row.text }}"}]}
@@ -33,7 +33,7 @@ def completion(content="fine", finish="stop", **message):
 
 
 def read(document, headers=None, status=200, **keys):
-    body = document if isinstance(document, bytes) else values.dumps(document)
+    body = document if isinstance(document, bytes) else json_values.dumps(document)
     return provider(**keys).read(Reply(status, {"content-type": "application/json", **(headers or {})}, body, 0.25))
 
 
@@ -59,7 +59,7 @@ def test_mock_speaks_the_same():
     """The mock preset needs an address and speaks OpenAI's chat."""
     made = make_provider("mock", base_url="http://127.0.0.1:9/v1", body=BODY)
     assert str(made.build({"text": "x"}, Call("k")).url) == "http://127.0.0.1:9/v1/chat/completions"
-    assert made.read(Reply(200, {}, values.dumps(completion()), 0.1)).value == "fine"
+    assert made.read(Reply(200, {}, json_values.dumps(completion()), 0.1)).value == "fine"
     with pytest.raises(ConfigError, match=r"api\.base_url"):
         make_provider("mock", body=BODY)
 

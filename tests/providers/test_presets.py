@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rowcall import values
 from rowcall.config import Secret
 from rowcall.config.presets import PLACES
 from rowcall.config.tables import Preset
-from rowcall.errors import ConfigError
-from rowcall.outcome import Failure, FailureClass, Reply, Success, Usage
+from rowcall.model import json_values
+from rowcall.model.errors import ConfigError
+from rowcall.model.outcome import Failure, FailureClass, Reply, Success, Usage
 from rowcall.providers import BATCH_FILE, PRESETS, Call, make_provider
-from rowcall.providers.endpoint import Endpoint
+from rowcall.providers.handler_endpoint import Endpoint
 
 ROW = {"text": "hi", "model": "m 2"}
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "{{ row.text }}"}]}
@@ -143,7 +143,7 @@ SHAPES = {
 
 
 def reply(document, status=200):
-    body = document if isinstance(document, bytes) else values.dumps(document)
+    body = document if isinstance(document, bytes) else json_values.dumps(document)
     return Reply(status, {"content-type": "application/json"}, body, 0.25)
 
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from rowcall.outcome import Action, Settlement, Success
-from rowcall.place import StorePlace
-from rowcall.store.opening import open_store
+from rowcall.model.outcome import Action, Settlement, Success
+from rowcall.model.store_location import StorePlace
+from rowcall.store.open_at import open_store
 
 
 async def main(place, limit, durability, seconds):

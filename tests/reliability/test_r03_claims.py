@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from rowcall.job import Status
-from rowcall.place import StorePlace
-from rowcall.store.facts import Entry
-from rowcall.store.opening import open_store
+from rowcall.model.job import Status
+from rowcall.model.store_location import StorePlace
+from rowcall.store.open_at import open_store
+from rowcall.store.types import Entry
 
 CLAIMING = Path(__file__).with_name("claiming.py")
 

@@ -9,8 +9,8 @@ import pytest
 from aiohttp import web
 from plainjob import plain_job
 
-from rowcall.events import Slowed
 from rowcall.mock import Faults, MockAPI
+from rowcall.model.events import Slowed
 
 
 def pipeline(folder, api, records, *, concurrency=200, emit=None):

@@ -12,7 +12,7 @@ import pytest
 from aftermath import answers, is_sound
 from project import some_rows
 
-from rowcall import settler
+from rowcall.engine import settler
 
 pytestmark = pytest.mark.skipif(not hasattr(settler, "SPACE_FOR"), reason="answers do not wait for space yet")
 

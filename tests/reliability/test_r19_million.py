@@ -8,9 +8,9 @@ from contextlib import closing
 
 import pytest
 
-from rowcall.outcome import Action, Settlement, Success
-from rowcall.store.facts import Entry
+from rowcall.model.outcome import Action, Settlement, Success
 from rowcall.store.sqlite import SQLiteStore, claiming
+from rowcall.store.types import Entry
 
 ENDED = 1_000_000
 GROUP = 16

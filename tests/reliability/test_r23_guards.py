@@ -34,13 +34,13 @@ GUARDS = {
         "store/test_sqlite.py::test_a_held_turn_names_the_holder",
     ),
     "three records that fail in a row are an outage": (
-        "pace/gate.py",
+        "failures/gate.py",
         "OUTAGE_AT = 3",
         "OUTAGE_AT = 10**9",
         "reliability/test_r07_outages.py",
     ),
     "an outage uses untouched records up, so that poison ends": (
-        "pace/gate.py",
+        "failures/gate.py",
         "first=job.row not in self._touched",
         "first=True",
         "engine/test_judge.py",
@@ -52,13 +52,13 @@ GUARDS = {
         "store/test_store_contract.py",
     ),
     "handing over waits while the store is behind": (
-        "settler.py",
+        "engine/settler.py",
         "while self.unwritten > 2 * self._concurrency:",
         "while self.unwritten > 10**9:",
         "engine/test_settler.py",
     ),
     "a claim is doubted after a long stop": (
-        "heartbeat.py",
+        "engine/heartbeat.py",
         "SURE_FOR = 12",
         "SURE_FOR = 10**9",
         "reliability/test_r04_stopped.py",
@@ -70,7 +70,7 @@ GUARDS = {
         "store/test_store_contract.py",
     ),
     "a wait that the server asked for is kept": (
-        "backoff.py",
+        "failures/retries.py",
         "rest=wait if asked is None else asked",
         "rest=None",
         "reliability/test_r09_rate_limits.py",

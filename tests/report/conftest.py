@@ -6,7 +6,7 @@ import pytest
 
 from rowcall.config import load
 from rowcall.mock import MockAPI
-from rowcall.pipeline import Pipeline
+from rowcall.run.pipeline import Pipeline
 
 CONFIG = """
 name = "{name}"

@@ -9,13 +9,13 @@ from html.parser import HTMLParser
 import pytest
 from aiohttp import web
 
-from rowcall.cli.hints import hint_for
-from rowcall.errors import RowcallError
-from rowcall.pipeline import Pipeline
+from rowcall.cli.shared.hints import hint_for
+from rowcall.model.errors import RowcallError
 from rowcall.report import gather, render
-from rowcall.report.pictures import Axis, calls, failed_before, latencies, percentile
+from rowcall.report.charts import Axis, calls, failed_before, latencies, percentile
 from rowcall.report.svg import Band, Bars, Mark, Picture, draw, legend, ticks
-from rowcall.store.history import History, Quiet, Slice, Span
+from rowcall.run.pipeline import Pipeline
+from rowcall.store.call_history import History, Quiet, Slice, Span
 from rowcall.store.sqlite import SQLiteReader, SQLiteStore
 
 HOSTILE = (

@@ -5,7 +5,7 @@ import json
 import pytest
 from sourcekit import rows, wheres
 
-from rowcall.errors import InputError, OutputError
+from rowcall.model.errors import InputError, OutputError
 
 MIXED = b'id,text\n1,a\n2\n3,"b\n4,c\n\n5,caf\xe9\n6,d\n7,x\0y\n8,"e\nf"\n'
 

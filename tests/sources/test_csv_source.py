@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sourcekit import rows, wheres
 
-from rowcall.errors import InputError
-from rowcall.sources.badlines import stop
-from rowcall.sources.delimited import Delimited
+from rowcall.model.errors import InputError
+from rowcall.sources.bad_lines import stop
+from rowcall.sources.csv_source import Delimited
 
 
 def test_values_stay_text(source):
@@ -134,7 +134,7 @@ def test_an_open_quote_ends_with_the_next_quote(source):
 
 def test_an_open_quote_does_not_collect_without_end(source, monkeypatch):
     """A cell longer than the limit is an open quote: the line it is on is bad, those after it are read."""
-    monkeypatch.setattr("rowcall.sources.delimited.CELL_LIMIT", 200_000)
+    monkeypatch.setattr("rowcall.sources.csv_source.CELL_LIMIT", 200_000)
     before = csv.field_size_limit(131_072)
     made = source("a.csv", 'id,text\n1,"a\n' + "2,b\n" * 100_000, on_bad="skip")
     try:

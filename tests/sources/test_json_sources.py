@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sourcekit import rows, wheres
 
-from rowcall import values
-from rowcall.errors import InputError
-from rowcall.sources import jsontext, open_source
+from rowcall.model import json_values
+from rowcall.model.errors import InputError
+from rowcall.sources import json_source, open_source
 
 NUMBERS = ["9007199254740993", "007"[1:], "1e5", "1.0", "-0", "0.1", "1" * 40, "1E+2", "0.10"]
 
@@ -23,7 +23,7 @@ def test_numbers_keep_their_text(source, name, number):
     """A number comes out with the digits it came in with."""
     content = f'{{"id":{number}}}'
     made = source(name, f"[{content}]" if name == "a.json" else content + "\n")
-    assert values.dumps(rows(made)[0]).decode() == content
+    assert json_values.dumps(rows(made)[0]).decode() == content
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
@@ -170,17 +170,17 @@ def test_an_array_may_be_cut_anywhere(items, indent, block):
     """Wherever the blocks of the reading end, the items come out whole."""
     text = io.TextIOWrapper(io.BytesIO(json.dumps(items, indent=indent).encode()), "utf-8", newline="")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(jsontext, "_BLOCK", block)
-        found = [record.data for record in jsontext.JsonArray("a").records(text, jsontext.ignore)]
-    assert values.dumps(found) == values.dumps(values.loads(json.dumps(items)))
+        patch.setattr(json_source, "_BLOCK", block)
+        found = [record.data for record in json_source.JsonArray("a").records(text, json_source.ignore)]
+    assert json_values.dumps(found) == json_values.dumps(json_values.loads(json.dumps(items)))
 
 
 @pytest.mark.parametrize("block", range(1, 12))
 def test_a_cut_number_is_not_taken_for_a_whole_one(monkeypatch, block):
     """An item that is a number is read to its end before it is refused."""
-    monkeypatch.setattr(jsontext, "_BLOCK", block)
+    monkeypatch.setattr(json_source, "_BLOCK", block)
     text, bad = io.TextIOWrapper(io.BytesIO(b'[12345,{"a":1}]'), "utf-8"), []
-    assert [record.data for record in jsontext.JsonArray("a").records(text, bad.append)] == [{"a": 1}]
+    assert [record.data for record in json_source.JsonArray("a").records(text, bad.append)] == [{"a": 1}]
     assert [line.raw for line in bad] == ["12345"]
 
 

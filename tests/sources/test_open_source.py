@@ -11,7 +11,7 @@ import threading
 import pytest
 from sourcekit import rows
 
-from rowcall.errors import InputError
+from rowcall.model.errors import InputError
 from rowcall.sources import SUFFIXES, open_source
 
 CSV = b"id,text\n1,a\n"

@@ -5,7 +5,7 @@ import json
 import pytest
 from sourcekit import DATA, rows
 
-from rowcall.errors import InputError
+from rowcall.model.errors import InputError
 from rowcall.sources import open_source
 
 SPECTRUM = sorted(path.stem for path in (DATA / "csv-spectrum").glob("*.csv"))

@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 from sourcekit import rows, wheres
 
-from rowcall.errors import InputError
+from rowcall.model.errors import InputError
 from rowcall.sources import open_source
 
 

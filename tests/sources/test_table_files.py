@@ -10,7 +10,7 @@ import zipfile
 import pytest
 from sourcekit import DATA, rows, wheres
 
-from rowcall.errors import InputError
+from rowcall.model.errors import InputError
 from rowcall.sources import open_source
 
 SHEET = """<?xml version="1.0" encoding="UTF-8"?>
@@ -152,7 +152,7 @@ class TestParquet:
 
     def test_batches(self, tmp_path, monkeypatch):
         """Rows come in order over many batches, as often as they are asked for."""
-        monkeypatch.setattr("rowcall.sources.tables.BATCH", 7)
+        monkeypatch.setattr("rowcall.sources.table_files.BATCH", 7)
         source = open_source(self.write(tmp_path / "a.parquet", {"n": list(range(30))}))
         assert rows(source) == rows(source) == [{"n": number} for number in range(30)]
 

@@ -9,10 +9,10 @@ import pytest
 from quickproject import QuickProject
 
 from rowcall.config import load
-from rowcall.engine import Timing
+from rowcall.engine.engine import Timing
 from rowcall.mock import MockAPI
-from rowcall.parts import open_store
-from rowcall.pipeline import Pipeline
+from rowcall.run.assembly import open_store
+from rowcall.run.pipeline import Pipeline
 
 
 class Steered(QuickProject):

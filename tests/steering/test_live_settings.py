@@ -7,9 +7,9 @@ import asyncio
 import pytest
 from project import some_rows
 
-from rowcall.config.live import LiveSettings, parse_live
+from rowcall.config.live_settings import LiveSettings, parse_live
 from rowcall.config.units import Rate, TokenLimits
-from rowcall.events import Followed
+from rowcall.model.events import Followed
 
 
 async def until(holds):

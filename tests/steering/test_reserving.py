@@ -10,12 +10,12 @@ from time import monotonic
 
 import pytest
 
-from rowcall.errors import Busy
-from rowcall.outcome import Usage
-from rowcall.pace.buckets import Bucket
-from rowcall.pace.outlook import Outlook
-from rowcall.pace.tokens import Estimate
-from rowcall.reserving import Reserving
+from rowcall.calls.waiting import Reserving
+from rowcall.limits.buckets import Bucket
+from rowcall.limits.outlook import Outlook
+from rowcall.limits.token_estimates import Estimate
+from rowcall.model.errors import Busy
+from rowcall.model.outcome import Usage
 from rowcall.store.sqlite import SQLiteStore
 
 ONE = Estimate(1.0, 0.0, 4)

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 from project import some_rows
 
-from rowcall.running import Options
+from rowcall.engine.options import Options
 
 LAG = 0.1
 """Seconds by which a loaded machine may show the server calls closer together than they left."""

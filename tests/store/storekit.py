@@ -6,10 +6,10 @@ import hashlib
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from rowcall.job import Job
-from rowcall.outcome import Action, Failure, FailureClass, Settlement, Success, Usage
+from rowcall.model.job import Job
+from rowcall.model.outcome import Action, Failure, FailureClass, Settlement, Success, Usage
 from rowcall.store.base import Store
-from rowcall.store.facts import Enqueued, Entry, Run
+from rowcall.store.types import Enqueued, Entry, Run
 
 START = 1_700_000_000.0
 

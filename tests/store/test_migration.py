@@ -8,7 +8,7 @@ from importlib.resources import files
 
 import pytest
 
-from rowcall.errors import SchemaMismatch
+from rowcall.model.errors import SchemaMismatch
 from rowcall.store.sqlite import SQLiteReader, SQLiteStore
 from rowcall.store.sqlite.file import APPLICATION_ID, VERSION
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rowcall.errors import Unavailable
+from rowcall.model.errors import Unavailable
 from rowcall.store.sqlite.file import connect_writing
 from rowcall.store.sqlite.network import network_file_system
 

@@ -22,14 +22,14 @@ import aiosqlite
 import pytest
 from storekit import entry, failure
 
-from rowcall.errors import Busy, Corrupt, Full, NoStore, ReadOnly, SchemaMismatch, StoreError, Unavailable
-from rowcall.job import Status
-from rowcall.outcome import Action, Settlement
-from rowcall.store.facts import Enqueued, Left, Selection
+from rowcall.model.errors import Busy, Corrupt, Full, NoStore, ReadOnly, SchemaMismatch, StoreError, Unavailable
+from rowcall.model.job import Status
+from rowcall.model.outcome import Action, Settlement
 from rowcall.store.sqlite import SQLiteReader, SQLiteStore, file
 from rowcall.store.sqlite.clock import due, seconds, stamp
 from rowcall.store.sqlite.file import VERSION
 from rowcall.store.sqlite.locks import HOST
+from rowcall.store.types import Enqueued, Left, Selection
 
 
 @pytest.fixture

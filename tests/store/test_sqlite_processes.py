@@ -11,13 +11,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import pytest
 from storekit import Desk
 
-from rowcall.job import Status
-from rowcall.store.facts import Selection
+from rowcall.model.job import Status
+from rowcall.store.types import Selection
 
 WORKER = """
 import asyncio, sys
 from pathlib import Path
-from rowcall.outcome import Action, Settlement, Success
+from rowcall.model.outcome import Action, Settlement, Success
 from rowcall.store.sqlite import SQLiteStore
 
 async def main(path, told):

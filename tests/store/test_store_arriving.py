@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from storekit import USAGE, entry, failure, success
 
-from rowcall.outcome import Action, FailureClass
-from rowcall.store.facts import Arrived, Fate
+from rowcall.model.outcome import Action, FailureClass
+from rowcall.store.types import Arrived, Fate
 
 
 def arrived(key, value="there", **more):

@@ -8,11 +8,11 @@ import socket
 import pytest
 from storekit import USAGE, entry, failure, success
 
-from rowcall.errors import DuplicateKey, InputError, StoreError
-from rowcall.job import Status
-from rowcall.outcome import Action, FailureClass, Settlement
-from rowcall.store.facts import Enqueued, Entry, Left, Selection
-from rowcall.values import Number
+from rowcall.model.errors import DuplicateKey, InputError, StoreError
+from rowcall.model.job import Status
+from rowcall.model.json_values import Number
+from rowcall.model.outcome import Action, FailureClass, Settlement
+from rowcall.store.types import Enqueued, Entry, Left, Selection
 
 # --- bringing records in
 

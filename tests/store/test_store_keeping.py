@@ -8,10 +8,10 @@ import string
 import pytest
 from storekit import START, Desk, entry
 
-from rowcall.errors import OutputError, StoreError
-from rowcall.job import Status
-from rowcall.store.facts import Selection
+from rowcall.model.errors import OutputError, StoreError
+from rowcall.model.job import Status
 from rowcall.store.sqlite import SQLiteReader
+from rowcall.store.types import Selection
 
 LATE = "2099-01-01T00:00:00.000Z"
 

@@ -24,11 +24,11 @@ from hypothesis.stateful import (
 )
 from storekit import START, Clock, entry, failure, success
 
-from rowcall.errors import DuplicateKey
-from rowcall.outcome import Action, Settlement
-from rowcall.store.facts import Enqueued, Left, Selection
+from rowcall.model.errors import DuplicateKey
+from rowcall.model.outcome import Action, Settlement
 from rowcall.store.postgres import PostgresStore
 from rowcall.store.sqlite import SQLiteStore
+from rowcall.store.types import Enqueued, Left, Selection
 
 KEYS = st.sampled_from("abcd")
 TEXTS = st.sampled_from(["x", "y"])

@@ -9,15 +9,15 @@ from dataclasses import replace
 import pytest
 from storekit import USAGE, Clock, Desk, entry, failure
 
-from rowcall.errors import SchemaMismatch, StoreError
-from rowcall.job import Status
-from rowcall.store.facts import Selection
-from rowcall.store.history import Span
-from rowcall.store.moving import PAGE, TABLES, Mark, Origin, Page, move
+from rowcall.model.errors import SchemaMismatch, StoreError
+from rowcall.model.job import Status
+from rowcall.store.call_history import Span
+from rowcall.store.migration import PAGE, TABLES, Mark, Origin, Page, move
 from rowcall.store.postgres import PostgresReader, PostgresStore
 from rowcall.store.postgres.moving import PostgresSink, PostgresSource
 from rowcall.store.sqlite import SQLiteReader, SQLiteStore
 from rowcall.store.sqlite.moving import SQLiteSink, SQLiteSource
+from rowcall.store.types import Selection
 
 
 class Files:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rowcall.store.facts import Role
+from rowcall.store.types import Role
 
 
 async def begun(desk, role, kind="k"):

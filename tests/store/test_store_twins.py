@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from storekit import USAGE, entry
 
-from rowcall.store.facts import Selection
+from rowcall.store.types import Selection
 
 
 async def bring(desk, *keys, text="same"):

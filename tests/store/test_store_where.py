@@ -7,9 +7,9 @@ import json
 import pytest
 from storekit import entry
 
-from rowcall.errors import StoreError
-from rowcall.job import Status
-from rowcall.store.facts import Selection
+from rowcall.model.errors import StoreError
+from rowcall.model.job import Status
+from rowcall.store.types import Selection
 
 RECORDS = {
     "a": {"lang": "de", "n": 1, "ok": True, "deep": {"x": 1}, 'it\'s "q".x': "y", "t": 'a\\u0000"é\n'},

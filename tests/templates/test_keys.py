@@ -2,10 +2,10 @@
 
 import pytest
 
-from rowcall import values
-from rowcall.errors import TemplateError
-from rowcall.keys import compile_key, record_key
-from rowcall.templates import check_columns
+from rowcall.model import json_values
+from rowcall.model.errors import TemplateError
+from rowcall.sources.keys import compile_key, record_key
+from rowcall.templates.templates import check_columns
 
 
 @pytest.mark.parametrize(
@@ -13,13 +13,13 @@ from rowcall.templates import check_columns
     [
         ("id", {"id": "007"}, "007"),
         ("id", {"id": 9007199254740993}, "9007199254740993"),
-        ("id", {"id": values.loads("1e5")}, "1e5"),
-        ("id", {"id": values.loads("1.0")}, "1.0"),
-        ("id", {"id": values.loads("9" * 40)}, "9" * 40),
+        ("id", {"id": json_values.loads("1e5")}, "1e5"),
+        ("id", {"id": json_values.loads("1.0")}, "1.0"),
+        ("id", {"id": json_values.loads("9" * 40)}, "9" * 40),
         ("order id", {"order id": " x "}, " x "),
         ("items", {"items": "a"}, "a"),
         ("{{ row.a }}-{{ row['b c'] }}", {"a": "x", "b c": 2}, "x-2"),
-        ("{{ row.id }}", {"id": values.loads("1e5")}, "1e5"),
+        ("{{ row.id }}", {"id": json_values.loads("1e5")}, "1e5"),
         ("id", {"id": "{{ row.x }}"}, "{{ row.x }}"),
     ],
 )

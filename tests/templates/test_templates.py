@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rowcall import values
-from rowcall.errors import TemplateError
-from rowcall.keys import input_hash, request_hash
-from rowcall.sandbox import text_of
-from rowcall.templates import check_columns, compile_tree, union
+from rowcall.model import json_values
+from rowcall.model.errors import TemplateError
+from rowcall.sources.keys import input_hash, request_hash
+from rowcall.templates.sandbox import text_of
+from rowcall.templates.templates import check_columns, compile_tree, union
 
 HOSTILE = json.loads((Path(__file__).parent.parent / "data/strings/blns.json").read_text())
 
@@ -24,7 +24,7 @@ ROW = {
     "yes": True,
     "no": False,
     "number": 7,
-    "wide": values.loads("1e5"),
+    "wide": json_values.loads("1e5"),
     "list": ["a", None],
     "table": {"x": None, "items": 1},
 }
@@ -284,7 +284,7 @@ def test_input_hash_of_the_whole_row():
     """Where the whole row is used every column counts, whatever their order."""
     assert input_hash({"a": 1, "b": 2}, None) == input_hash({"b": 2, "a": 1}, None)
     assert input_hash({"a": 1, "b": 2}, None) != input_hash({"a": 1, "b": 3}, None)
-    assert input_hash({"a": values.loads("1.0")}, None) != input_hash({"a": 1}, None)
+    assert input_hash({"a": json_values.loads("1.0")}, None) != input_hash({"a": 1}, None)
 
 
 def test_request_hash():

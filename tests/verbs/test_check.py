@@ -225,7 +225,7 @@ def _peak(folder, rows):
         writer.writerows([f"key-{n % (rows - rows // 10)}", f"some text {n} " * 5] for n in range(rows))
     script = (
         "import resource, sys; from pathlib import Path; from rowcall.config import load\n"
-        "from rowcall.cli.examine import examine\n"
+        "from rowcall.cli.setup.checks import examine\n"
         "found = examine(load(Path(sys.argv[1])))\n"
         "print(found.clashes, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
     )

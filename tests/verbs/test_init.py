@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rowcall.cli.begin import _STARTERS
+from rowcall.cli.setup.init import _STARTERS
 from rowcall.config import load
 
 CSV = "id,body\n1,it is good\n2,it is bad\n"

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from rowcall.errors import StoreError
-from rowcall.store.moving import move
+from rowcall.model.errors import StoreError
+from rowcall.store.migration import move
 from rowcall.store.sqlite.moving import SQLiteSink, SQLiteSource
 
 

@@ -8,11 +8,11 @@ import re
 import pytest
 from project import some_rows
 
-from rowcall.cli.rehearsal import rehearse
+from rowcall.cli.setup.rehearsal import rehearse
 from rowcall.config import load
-from rowcall.errors import Exit, RowcallError
-from rowcall.pipeline import Pipeline
-from rowcall.running import Options
+from rowcall.engine.options import Options
+from rowcall.model.errors import Exit, RowcallError
+from rowcall.run.pipeline import Pipeline
 
 KEY = "sk-the-very-secret-value"
 
@@ -112,7 +112,7 @@ async def test_it_ends_before_anything_is_seen(keyed, capsys, monkeypatch):
     async def read_for_ever(producer):
         await asyncio.Event().wait()
 
-    monkeypatch.setattr("rowcall.producer.Producer.run", read_for_ever)
+    monkeypatch.setattr("rowcall.engine.producer.Producer.run", read_for_ever)
     _, out = await rehearsed(keyed, capsys, lasting=0.1)
     assert "too short to see anything" in out
 

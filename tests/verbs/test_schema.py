@@ -13,9 +13,9 @@ import fastjsonschema
 import pytest
 
 from rowcall.cli import VERBS
-from rowcall.cli.begin import _STARTERS
-from rowcall.cli.common import SETTING_FLAGS
-from rowcall.cli.configschema import _OFF, config_schema
+from rowcall.cli.setup.init import _STARTERS
+from rowcall.cli.shared.common import SETTING_FLAGS
+from rowcall.cli.tools.config_schema import _OFF, config_schema
 from rowcall.config import Config
 
 ROOT = Path(__file__).parents[2]

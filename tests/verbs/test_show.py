@@ -8,7 +8,7 @@ import subprocess
 from project import some_rows
 
 from rowcall.config import load
-from rowcall.pipeline import Pipeline
+from rowcall.run.pipeline import Pipeline
 
 
 async def test_show_of_a_done_record(finished):

@@ -9,7 +9,7 @@ import pytest
 from project import some_rows
 
 import rowcall
-from rowcall.errors import ConfigError
+from rowcall.model.errors import ConfigError
 
 
 @pytest.mark.parametrize("verb", ["status", "errors", "retry x", "cancel x", "set pause=true", "report", "backup"])

@@ -9,10 +9,10 @@ from project import some_rows
 from quickproject import QuickProject
 
 from rowcall.config import load
+from rowcall.engine.options import Options
 from rowcall.mock import MockAPI
-from rowcall.pipeline import Pipeline
-from rowcall.running import Options
-from rowcall.store.facts import Role
+from rowcall.run.pipeline import Pipeline
+from rowcall.store.types import Role
 
 
 class Shared(QuickProject):

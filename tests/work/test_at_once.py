@@ -8,8 +8,8 @@ import pytest
 from project import some_rows
 
 from rowcall.config import load
-from rowcall.errors import RowcallError
-from rowcall.pipeline import Pipeline
+from rowcall.model.errors import RowcallError
+from rowcall.run.pipeline import Pipeline
 
 
 async def begun_at_once(project, *configs):

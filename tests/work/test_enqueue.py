@@ -13,7 +13,7 @@ import pytest
 from project import some_rows
 from workkit import until
 
-from rowcall.errors import ConfigError
+from rowcall.model.errors import ConfigError
 
 
 async def test_records_come_in_and_nothing_is_called(project):

@@ -9,11 +9,11 @@ import tomllib
 import pytest
 from workkit import until
 
+from rowcall.calls.handlers.imported_files import companions
 from rowcall.config import load
-from rowcall.config.toml import as_toml
-from rowcall.errors import RowcallError
-from rowcall.handlers.companions import companions
-from rowcall.recipes import Recipe, recipe_of
+from rowcall.config.toml_text import as_toml
+from rowcall.model.errors import RowcallError
+from rowcall.run.recipe import Recipe, recipe_of
 
 HANDLER = """
 name = "t"

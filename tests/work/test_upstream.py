@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rowcall.store.facts import Role
+from rowcall.engine.input_watch import Upstream
 from rowcall.store.sqlite import SQLiteReader, SQLiteStore
-from rowcall.upstream import Upstream
+from rowcall.store.types import Role
 
 
 async def test_one_look_ends_no_worker(tmp_path):

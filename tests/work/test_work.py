@@ -10,9 +10,9 @@ import pytest
 from project import some_rows
 from workkit import until
 
-from rowcall.errors import RowcallError
-from rowcall.events import Joined
-from rowcall.progress.following import Following
+from rowcall.model.errors import RowcallError
+from rowcall.model.events import Joined
+from rowcall.progress.event_counts import Following
 from rowcall.progress.view import view_of
 
 
@@ -110,7 +110,7 @@ async def test_a_waiting_worker_stays_and_takes_what_comes(project):
 
 async def test_a_waiting_worker_charges_what_has_no_more_evidence_to_wait_for(project, monkeypatch):
     """A lone record that fails does not stay in the hand of a worker that waits for more: it is tried, then failed."""
-    monkeypatch.setattr("rowcall.worker.EVIDENCE_FOR", 0.2)
+    monkeypatch.setattr("rowcall.engine.worker.EVIDENCE_FOR", 0.2)
     project.rows([*some_rows(3), ["bad", "a bad one", "n"]])
     project.api.poison = {"a bad one"}
     await project.run("enqueue")

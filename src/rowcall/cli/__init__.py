@@ -14,36 +14,39 @@ import click
 from click.core import ParameterSource
 
 from rowcall import __version__
-from rowcall.errors import Exit, RowcallError
+from rowcall.model.errors import Exit, RowcallError
 
 VERBS = {
-    "init": ("rowcall.cli.begin:init", "Write a config to start from."),
-    "check": ("rowcall.cli.check:check", "All that can be found wrong beforehand; nothing is sent."),
-    "preview": ("rowcall.cli.preview:preview", "The first requests, and what all of them would take."),
-    "run": ("rowcall.cli.run:run", "Start, or go on: call the API for every record that is not done."),
-    "enqueue": ("rowcall.cli.enqueue:enqueue", "Bring records in, and call nothing."),
-    "work": ("rowcall.cli.work:work", "Call the API for what others bring in, on any number of machines."),
-    "batch": ("rowcall.cli.batch:batch", "An OpenAI batch file against any endpoint; no config needed."),
-    "status": ("rowcall.cli.look:status", "How a batch job stands, from any terminal."),
-    "errors": ("rowcall.cli.look:errors", "Failures by reason, with what to do about them."),
-    "show": ("rowcall.cli.look:show", "One record: its input, its request, every try, its answer."),
-    "retry": ("rowcall.cli.change:retry", "Set records back to pending."),
-    "cancel": ("rowcall.cli.change:cancel", "Take records out of the work."),
-    "rollback": ("rowcall.cli.change:rollback", "Let the answers of a batch no longer count."),
-    "set": ("rowcall.cli.steer:set_", "Steer live runs: concurrency, limits, max_cost, pause."),
-    "export": ("rowcall.cli.files:export", "Write the input with its answers."),
-    "import": ("rowcall.cli.files:import_", "Take in answers that a provider's batch API made."),
-    "report": ("rowcall.cli.report:report", "A page with pictures of a run."),
-    "verify": ("rowcall.cli.verify:verify", "Whether input, store and export belong together."),
-    "backup": ("rowcall.cli.keep:backup", "A snapshot of the store, also during a run."),
-    "prune": ("rowcall.cli.keep:prune", "Drop the stored input of done records."),
-    "migrate": ("rowcall.cli.migrate:migrate", "Move a store to another place, such as a PostgreSQL database."),
-    "schema": ("rowcall.cli.describe:schema", "JSON Schema of config, summary and events, for editors and programs."),
-    "completion": ("rowcall.cli.describe:completion", "What makes bash, zsh or fish complete verbs and flags."),
-    "mock": ("rowcall.cli.mock:mock", "A fake API on a port."),
+    "init": ("rowcall.cli.setup.init:init", "Write a config to start from."),
+    "check": ("rowcall.cli.setup.check:check", "All that can be found wrong beforehand; nothing is sent."),
+    "preview": ("rowcall.cli.setup.preview:preview", "The first requests, and what all of them would take."),
+    "run": ("rowcall.cli.running.run:run", "Start, or go on: call the API for every record that is not done."),
+    "enqueue": ("rowcall.cli.running.enqueue:enqueue", "Bring records in, and call nothing."),
+    "work": ("rowcall.cli.running.work:work", "Call the API for what others bring in, on any number of machines."),
+    "batch": ("rowcall.cli.running.batch:batch", "An OpenAI batch file against any endpoint; no config needed."),
+    "status": ("rowcall.cli.looking.look:status", "How a batch job stands, from any terminal."),
+    "errors": ("rowcall.cli.looking.look:errors", "Failures by reason, with what to do about them."),
+    "show": ("rowcall.cli.looking.look:show", "One record: its input, its request, every try, its answer."),
+    "retry": ("rowcall.cli.changing.change_jobs:retry", "Set records back to pending."),
+    "cancel": ("rowcall.cli.changing.change_jobs:cancel", "Take records out of the work."),
+    "rollback": ("rowcall.cli.changing.change_jobs:rollback", "Let the answers of a batch no longer count."),
+    "set": ("rowcall.cli.changing.set_live:set_", "Steer live runs: concurrency, limits, max_cost, pause."),
+    "export": ("rowcall.cli.store.export_import:export", "Write the input with its answers."),
+    "import": ("rowcall.cli.store.export_import:import_", "Take in answers that a provider's batch API made."),
+    "report": ("rowcall.cli.looking.report_verb:report", "A page with pictures of a run."),
+    "verify": ("rowcall.cli.store.verify:verify", "Whether input, store and export belong together."),
+    "backup": ("rowcall.cli.store.backup_prune:backup", "A snapshot of the store, also during a run."),
+    "prune": ("rowcall.cli.store.backup_prune:prune", "Drop the stored input of done records."),
+    "migrate": ("rowcall.cli.store.migrate:migrate", "Move a store to another place, such as a PostgreSQL database."),
+    "schema": (
+        "rowcall.cli.tools.describe:schema",
+        "JSON Schema of config, summary and events, for editors and programs.",
+    ),
+    "completion": ("rowcall.cli.tools.describe:completion", "What makes bash, zsh or fish complete verbs and flags."),
+    "mock": ("rowcall.cli.tools.mock_verb:mock", "A fake API on a port."),
 }
 """Where each verb stands, and its line in the help; read without importing it."""
-HIDDEN = {"help-out": "rowcall.cli.helper:helper"}
+HIDDEN = {"help-out": "rowcall.cli.running.help_out:helper"}
 """Verbs that only rowcall itself uses."""
 
 
@@ -106,7 +109,7 @@ def run_verb() -> int:
         sys.stdout = None  # the reader of our output has gone; nothing is left to say
         return Exit.DONE
     except Exception as error:  # noqa: BLE001  the last resort: a bug in rowcall
-        from rowcall.cli.bug import confess
+        from rowcall.cli.shared.bug_report import confess
 
         return confess(error)
 

@@ -1,8 +1,10 @@
 """The wire: an httpx client over aiohttp's connections, with exact error classes."""
 
 from rowcall.client.client import Client
-from rowcall.client.descriptors import raise_descriptor_limit
-from rowcall.client.failures import (
+from rowcall.client.proxies import Proxies, Proxy, UnusableProxy
+from rowcall.client.tls import UnusableFile, make_context
+from rowcall.client.transport import Transport
+from rowcall.client.wire_errors import (
     BodyCut,
     CallFailed,
     CannotConnect,
@@ -30,9 +32,7 @@ from rowcall.client.failures import (
     WireError,
     failure_of,
 )
-from rowcall.client.proxies import Proxies, Proxy, UnusableProxy
-from rowcall.client.transport import Transport
-from rowcall.client.trust import UnusableFile, make_context
+from rowcall.system.open_files import raise_descriptor_limit
 
 __all__ = [
     "BodyCut",

@@ -16,8 +16,8 @@ import httpx
 from aiohttp import http_exceptions
 from aiohttp.tracing import Trace
 
-from rowcall.client import failures
-from rowcall.client.failures import WireError
+from rowcall.client import wire_errors
+from rowcall.client.wire_errors import WireError
 
 T = TypeVar("T")
 
@@ -91,23 +91,23 @@ class Attempt:
         if isinstance(error, aiohttp.ClientConnectorError):
             return self.fail(*_unconnected(error))
         if isinstance(error, _UNSENDABLE):
-            return self.fail(failures.Unsendable, str(error) if type(error) is ValueError else type(error).__name__)
+            return self.fail(wire_errors.Unsendable, str(error) if type(error) is ValueError else type(error).__name__)
         if isinstance(error, _GARBLED) and not _is_cut(error):
-            return self.fail(failures.Garbled, _detail(error))
+            return self.fail(wire_errors.Garbled, _detail(error))
         return self.fail(self._lost(error), _detail(error))
 
     def _timed_out(self) -> WireError:
         if self.connecting and not self.connected:
-            return self.fail(failures.ConnectTimedOut, _shorter(self._connect, self._total))
-        return self.fail(failures.TimedOut if self.connected else failures.PoolTimedOut, _shorter(self._total))
+            return self.fail(wire_errors.ConnectTimedOut, _shorter(self._connect, self._total))
+        return self.fail(wire_errors.TimedOut if self.connected else wire_errors.PoolTimedOut, _shorter(self._total))
 
     def _lost(self, error: Exception) -> type[WireError]:
         if self.answered:
-            return failures.BodyCut
+            return wire_errors.BodyCut
         if isinstance(error, aiohttp.ServerDisconnectedError):
             began = not isinstance(error.message, str)
-            return failures.StaleConnection if self.reused and not began else failures.ClosedEarly
-        return failures.StaleConnection if self.reused else failures.Reset
+            return wire_errors.StaleConnection if self.reused and not began else wire_errors.ClosedEarly
+        return wire_errors.StaleConnection if self.reused else wire_errors.Reset
 
 
 class Told(Trace):
@@ -144,8 +144,8 @@ def _shorter(*limits: float | None) -> str:
 def _by_proxy(status: int) -> type[WireError]:
     """The class of a proxy's own answer to CONNECT, by its status: nothing was sent through it."""
     if status == 407:
-        return failures.ProxyAuth
-    return failures.ProxyFailed if status >= 500 or status == 429 else failures.ProxyRefused
+        return wire_errors.ProxyAuth
+    return wire_errors.ProxyFailed if status >= 500 or status == 429 else wire_errors.ProxyRefused
 
 
 def _unconnected(error: aiohttp.ClientConnectorError) -> tuple[type[WireError], str]:
@@ -160,14 +160,14 @@ def _by_cause(error: aiohttp.ClientConnectorError) -> tuple[type[WireError], str
     """A certificate's by OpenSSL's verify codes, others by errno."""
     cause = error.os_error
     if isinstance(cause, ssl.SSLCertVerificationError):
-        return _CERTIFICATE.get(cause.verify_code, failures.TLSUntrusted), cause.verify_message
+        return _CERTIFICATE.get(cause.verify_code, wire_errors.TLSUntrusted), cause.verify_message
     if isinstance(cause, _BROKEN):
-        return failures.ConnectBroken, cause.strerror or type(cause).__name__
+        return wire_errors.ConnectBroken, cause.strerror or type(cause).__name__
     if isinstance(cause, ssl.SSLError):
-        return failures.TLSFailed, cause.reason or ""
+        return wire_errors.TLSFailed, cause.reason or ""
     if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return failures.NameNotFound, cause.strerror or ""
-    return _CONNECT.get(cause.errno or 0, failures.CannotConnect), cause.strerror or type(cause).__name__
+        return wire_errors.NameNotFound, cause.strerror or ""
+    return _CONNECT.get(cause.errno or 0, wire_errors.CannotConnect), cause.strerror or type(cause).__name__
 
 
 def _is_cut(error: Exception) -> bool:
@@ -200,19 +200,19 @@ _CUT = (http_exceptions.ContentLengthError, http_exceptions.TransferEncodingErro
 _FAILURES = (aiohttp.ClientError, http_exceptions.HttpProcessingError, zlib.error, OSError, ValueError)
 
 _CERTIFICATE: dict[int, type[WireError]] = {
-    9: failures.TLSExpired,  # X509_V_ERR_CERT_NOT_YET_VALID
-    10: failures.TLSExpired,  # X509_V_ERR_CERT_HAS_EXPIRED
-    62: failures.TLSWrongHost,  # X509_V_ERR_HOSTNAME_MISMATCH
-    64: failures.TLSWrongHost,  # X509_V_ERR_IP_ADDRESS_MISMATCH
+    9: wire_errors.TLSExpired,  # X509_V_ERR_CERT_NOT_YET_VALID
+    10: wire_errors.TLSExpired,  # X509_V_ERR_CERT_HAS_EXPIRED
+    62: wire_errors.TLSWrongHost,  # X509_V_ERR_HOSTNAME_MISMATCH
+    64: wire_errors.TLSWrongHost,  # X509_V_ERR_IP_ADDRESS_MISMATCH
 }
 
 _CONNECT: dict[int, type[WireError]] = {
-    errno.ECONNREFUSED: failures.Refused,
-    errno.ENETUNREACH: failures.NoRoute,
-    errno.EHOSTUNREACH: failures.NoRoute,
-    errno.ENETDOWN: failures.NoRoute,
-    errno.EHOSTDOWN: failures.NoRoute,
-    errno.ETIMEDOUT: failures.ConnectTimedOut,
-    errno.EMFILE: failures.TooManyFiles,
-    errno.ENFILE: failures.TooManyFiles,
+    errno.ECONNREFUSED: wire_errors.Refused,
+    errno.ENETUNREACH: wire_errors.NoRoute,
+    errno.EHOSTUNREACH: wire_errors.NoRoute,
+    errno.ENETDOWN: wire_errors.NoRoute,
+    errno.EHOSTDOWN: wire_errors.NoRoute,
+    errno.ETIMEDOUT: wire_errors.ConnectTimedOut,
+    errno.EMFILE: wire_errors.TooManyFiles,
+    errno.ENFILE: wire_errors.TooManyFiles,
 }

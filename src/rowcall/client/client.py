@@ -10,11 +10,11 @@ import httpx
 from httpx._client import UseClientDefault
 from httpx._types import AuthTypes
 
-from rowcall.client.body import RawHeaders
+from rowcall.client.http1 import DEFAULT_HEADERS
 from rowcall.client.proxies import Proxies
-from rowcall.client.talking import DEFAULT_HEADERS
+from rowcall.client.reply_body import RawHeaders
 from rowcall.client.transport import Transport, extensions
-from rowcall.outcome import Reply
+from rowcall.model.outcome import Reply
 
 
 class Client(httpx.AsyncClient):

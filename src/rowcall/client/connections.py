@@ -14,7 +14,7 @@ from aiohttp.tracing import Trace
 from yarl import URL
 
 from rowcall.client.attempt import Attempt, Told
-from rowcall.client.names import Resolver
+from rowcall.client.name_lookup import Resolver
 from rowcall.client.proxies import Proxy
 
 _ORIGINS = 1024

@@ -9,10 +9,10 @@ from typing import Any
 import httpx
 
 from rowcall.client.attempt import Attempt
-from rowcall.client.body import Body, RawHeaders
 from rowcall.client.connections import Connections
+from rowcall.client.http1 import Incoming, head_of, talk
 from rowcall.client.proxies import Proxies
-from rowcall.client.talking import Incoming, head_of, talk
+from rowcall.client.reply_body import Body, RawHeaders
 
 PROBE_CONNECT_TIMEOUT = 5.0
 """Seconds to connect for a call on a fresh connection, at most."""

@@ -1,10 +1,10 @@
 """The config file: one model per table, references to secrets and files, every fault with its line."""
 
+from rowcall.config.config import Config
 from rowcall.config.dotenv import environment
-from rowcall.config.following import Reference
-from rowcall.config.lines import KeyPath, key_lines
-from rowcall.config.loading import compose, default_name, load
-from rowcall.config.model import Config
+from rowcall.config.key_lines import KeyPath, key_lines
+from rowcall.config.load import compose, default_name, load
+from rowcall.config.reference_values import Reference
 from rowcall.config.references import fingerprint, resolve
 from rowcall.config.secret import Secret
 from rowcall.config.tables import (

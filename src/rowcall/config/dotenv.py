@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from rowcall.errors import ConfigError, Problem
+from rowcall.model.errors import ConfigError, Problem
 
 _LINE = re.compile(
     r"""\s*(?:export\s+)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)\s*=[ \t]*

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from rowcall.config.following import (
+from rowcall.config.key_lines import KeyPath, dotted
+from rowcall.config.reference_values import (
     Reference,
     Unresolved,
     contents,
@@ -21,9 +22,8 @@ from rowcall.config.following import (
     text_of,
     variable,
 )
-from rowcall.config.lines import KeyPath, dotted
 from rowcall.config.secret import Secret
-from rowcall.errors import ConfigError, Problem
+from rowcall.model.errors import ConfigError, Problem
 
 KINDS = ("env", "file", "command")
 SECRET_HEADERS = frozenset(

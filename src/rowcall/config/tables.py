@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
-from rowcall.config.formats import ExportFormat
+from rowcall.config.export_formats import ExportFormat
 from rowcall.config.references import is_reference
 from rowcall.config.secret import Secret
 from rowcall.config.units import Duration, MaxFailures, RateLimits, Share, Size, TokenRateLimits, quoted
-from rowcall.place import StorePlace
+from rowcall.model.store_location import StorePlace
 
 Preset = Literal["openai", "anthropic", "gemini", "openrouter", "ollama", "vllm", "openai-batch", "http", "mock"]
 Policy = Literal["stop", "skip"]

@@ -1,7 +1,7 @@
 """A fake API on a real socket, for the demo, rehearsals and tests."""
 
-from rowcall.mock.calls import Call
-from rowcall.mock.faults import DEMO, Fault, Faults, RetryForm
+from rowcall.mock.call_log import Call
+from rowcall.mock.injected_faults import DEMO, Fault, Faults, RetryForm
 from rowcall.mock.server import MockAPI, Outage, Poison, serve
 
 __all__ = ["DEMO", "Call", "Fault", "Faults", "MockAPI", "Outage", "Poison", "RetryForm", "serve"]

@@ -12,7 +12,7 @@ import struct
 
 from aiohttp import web
 
-from rowcall.errors import RowcallError
+from rowcall.model.errors import RowcallError
 
 _BACKLOG = 4096
 _OUT_OF_FILES = 0.1  # seconds until the next try to accept

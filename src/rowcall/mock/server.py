@@ -19,10 +19,10 @@ from typing import Any, Literal, NamedTuple, NoReturn, Self
 from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
 
-from rowcall.mock.calls import Call, Watch
-from rowcall.mock.faults import Faults
+from rowcall.mock.call_log import Call, Watch
+from rowcall.mock.endpoints import Question, error, read
+from rowcall.mock.injected_faults import Faults
 from rowcall.mock.listener import Listener, bind, reset
-from rowcall.mock.questions import Question, error, read
 
 Outage = Literal["503", "html", "blackhole", "reset"]
 Poison = Collection[str] | Callable[[str], int | None]

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from rowcall.progress.text import clean, counted, latency_text, rate_text, short_number, short_time
+from rowcall.progress.number_text import clean, counted, latency_text, rate_text, short_number, short_time
 
 if TYPE_CHECKING:
     from rowcall.progress.display import Progress

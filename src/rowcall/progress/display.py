@@ -7,7 +7,7 @@ from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, TextIO
 
-from rowcall.events import (
+from rowcall.model.events import (
     Event,
     Followed,
     GateClosed,
@@ -19,14 +19,14 @@ from rowcall.events import (
     Stopping,
     StoreWaits,
 )
-from rowcall.progress.block import block
-from rowcall.progress.following import Following, Speed
+from rowcall.progress.event_counts import Following, Speed
+from rowcall.progress.number_text import clean, counted, short_time
 from rowcall.progress.screen import Screen
-from rowcall.progress.text import clean, counted, short_time
+from rowcall.progress.terminal_block import block
 from rowcall.progress.view import View, outage_word, plain_line, view_of
 
 if TYPE_CHECKING:  # verbs that only look need no wire
-    from rowcall.pipeline import Pipeline
+    from rowcall.run.pipeline import Pipeline
 
 REDRAW = 0.25
 """Seconds between two redraws on a terminal."""

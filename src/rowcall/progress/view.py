@@ -8,12 +8,12 @@ from datetime import datetime, timedelta
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from rowcall.outcome import Usage
-from rowcall.progress.following import Following
-from rowcall.progress.text import clean, rate_text, short_time
+from rowcall.model.outcome import Usage
+from rowcall.progress.event_counts import Following
+from rowcall.progress.number_text import clean, rate_text, short_time
 
 if TYPE_CHECKING:  # verbs that only look need no wire
-    from rowcall.pipeline import Pipeline
+    from rowcall.run.pipeline import Pipeline
 
 SLOW_AT_LEAST = 10.0
 """Seconds: no call is called slow before."""

@@ -6,12 +6,12 @@ import difflib
 from collections.abc import Mapping
 from typing import Any
 
-from rowcall.errors import ConfigError, Problem
+from rowcall.model.errors import ConfigError, Problem
 from rowcall.providers.anthropic import ANTHROPIC
 from rowcall.providers.base import Call, Provider, Request
-from rowcall.providers.batchfile import LINES, BatchFileProvider
+from rowcall.providers.batch_lines import LINES, BatchFileProvider
 from rowcall.providers.dialect import Preset
-from rowcall.providers.failures import REASONS, classify
+from rowcall.providers.error_replies import REASONS, classify
 from rowcall.providers.gemini import GEMINI
 from rowcall.providers.http import HTTP, HttpProvider
 from rowcall.providers.openai import MOCK, OLLAMA, OPENAI, OPENROUTER, VLLM

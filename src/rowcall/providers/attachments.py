@@ -19,9 +19,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rowcall.errors import AttachmentError, ConfigError, Problem, TemplateError
-from rowcall.sandbox import text_of
-from rowcall.templates import Tree, compile_tree
+from rowcall.model.errors import AttachmentError, ConfigError, Problem, TemplateError
+from rowcall.templates.sandbox import text_of
+from rowcall.templates.templates import Tree, compile_tree
 
 Row = Mapping[str, Any]
 Chosen = Mapping[str, Path]

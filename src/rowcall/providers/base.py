@@ -1,4 +1,4 @@
-"""The contract of a provider; ``failures.py`` beside it has what all of them share: what an error reply means."""
+"""The contract of a provider; ``error_replies.py`` beside it has what all of them share: what an error reply means."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any, Protocol
 
 import httpx
 
-from rowcall.keys import FilePrints
-from rowcall.outcome import Outcome, Reply
+from rowcall.model.outcome import Outcome, Reply
 from rowcall.providers.dialect import Group
-from rowcall.providers.failures import classify
-from rowcall.templates import Tree
+from rowcall.providers.error_replies import classify
+from rowcall.sources.keys import FilePrints
+from rowcall.templates.templates import Tree
 
 __all__ = ["Call", "GroupProvider", "Provider", "Request", "classify"]
 

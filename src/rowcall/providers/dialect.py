@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rowcall.config.presets import Place
-from rowcall.outcome import Failure, Reply, Usage
-from rowcall.price import nano
-from rowcall.providers.failures import answer_failure, embedded, failure, one_line
-from rowcall.providers.reading import Extract, compile_path
+from rowcall.model.outcome import Failure, Reply, Usage
+from rowcall.model.prices import nano
+from rowcall.providers.error_replies import answer_failure, embedded, failure, one_line
+from rowcall.providers.read_reply import Extract, compile_path
 
 _MOST = 2**53
 _MOST_DOLLARS = 10**6

@@ -10,16 +10,14 @@ from typing import Any
 
 import httpx
 
-from rowcall import values
 from rowcall.config import Secret
 from rowcall.config.presets import PLACES
-from rowcall.errors import ConfigError, Problem
-from rowcall.keys import FilePrints
-from rowcall.outcome import Failure, Outcome, Reply, Success, Usage
-from rowcall.providers.apart import taken_apart
+from rowcall.model import json_values
+from rowcall.model.errors import ConfigError, Problem
+from rowcall.model.outcome import Failure, Outcome, Reply, Success, Usage
 from rowcall.providers.attachments import LARGEST, Attachments
 from rowcall.providers.base import Call
-from rowcall.providers.building import (
+from rowcall.providers.build_request import (
     BodyPart,
     HeadersPart,
     URLPart,
@@ -30,9 +28,11 @@ from rowcall.providers.building import (
     with_model,
 )
 from rowcall.providers.dialect import PLAIN, Group, Preset
-from rowcall.providers.failures import answer_failure, classify, html_failure, is_html, kept, request_id
-from rowcall.providers.reading import Unacceptable, make_reading
-from rowcall.templates import Tree, union
+from rowcall.providers.error_replies import answer_failure, classify, html_failure, is_html, kept, request_id
+from rowcall.providers.read_reply import Unacceptable, make_reading
+from rowcall.providers.split_reply import taken_apart
+from rowcall.sources.keys import FilePrints
+from rowcall.templates.templates import Tree, union
 
 _WITH_TEXT = frozenset({"truncated", "filtered", "not_json", "schema"})
 _KEPT_OF_ANSWER = 20_000
@@ -168,7 +168,7 @@ class HttpProvider:
         if self._reading.verbatim:
             return _text(reply)
         try:
-            return values.loads(reply.body)
+            return json_values.loads(reply.body)
         except ValueError as error:
             if is_html(reply):
                 raise Unacceptable("html_reply", "") from error

@@ -9,12 +9,12 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from rowcall.price import nano, usd
-from rowcall.progress.text import clean, latency_text, rate_text, short_number, short_time
-from rowcall.report import pictures
-from rowcall.report.gathering import Facts, moment
+from rowcall.model.prices import nano, usd
+from rowcall.progress.number_text import clean, latency_text, rate_text, short_number, short_time
+from rowcall.report import charts
+from rowcall.report.report_data import Facts, moment
 from rowcall.report.svg import Picture, draw, legend
-from rowcall.store.facts import RunRow
+from rowcall.store.types import RunRow
 
 MOST_RUNS = 20
 """Runs in the table."""
@@ -36,13 +36,13 @@ def render(facts: Facts, hint: Callable[[str], str], *, version: str) -> str:
             facts=facts,
             s=facts.summary,
             tiles=_tiles(facts),
-            calls=_shown(pictures.calls(facts)),
-            latencies=_shown(pictures.latencies(facts)),
-            tokens=_shown(pictures.tokens(facts)),
-            money=_shown(pictures.money(facts)),
+            calls=_shown(charts.calls(facts)),
+            latencies=_shown(charts.latencies(facts)),
+            tokens=_shown(charts.tokens(facts)),
+            money=_shown(charts.money(facts)),
             limits=_limits(facts.runs[-1]),
             runs=facts.runs[-MOST_RUNS:],
-            quiet=[(stretch, pictures.failed_before(facts, stretch)) for stretch in facts.history.quiet],
+            quiet=[(stretch, charts.failed_before(facts, stretch)) for stretch in facts.history.quiet],
             hint=hint,
             version=version,
         )

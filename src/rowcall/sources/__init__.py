@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from rowcall.errors import InputError
+from rowcall.model.errors import InputError
 from rowcall.sources.base import Source
 
 if TYPE_CHECKING:
-    from rowcall.sources.inputs import Input
-    from rowcall.sources.textsource import Format
+    from rowcall.sources.byte_streams import Input
+    from rowcall.sources.text_source import Format
 
 FormatName = Literal["csv", "tsv", "jsonl", "json", "sqlite", "parquet", "xlsx", "openai-batch"]
 
@@ -66,16 +66,16 @@ def open_source(
     _check_options(name, chosen, header=header, quoting=quoting, encoding=encoding, sql=sql, sheet=sheet)
     quarantine = Path("stdin.bad.jsonl" if stdin else f"{file}.bad.jsonl") if on_bad == "skip" else None
     if chosen == "sqlite":
-        from rowcall.sources.sqlite import SqliteSource
+        from rowcall.sources.sql_source import SqliteSource
 
         return SqliteSource(file, name, sql, quarantine=quarantine)
     if chosen in ("parquet", "xlsx"):
-        from rowcall.sources.tables import TableFile, parquet_table, xlsx_table
+        from rowcall.sources.table_files import TableFile, parquet_table, xlsx_table
 
         opened = parquet_table(file, name) if chosen == "parquet" else xlsx_table(file, name, sheet)
         return TableFile(file, name, opened, quarantine=quarantine)
-    from rowcall.sources.text import check_encoding
-    from rowcall.sources.textsource import TextSource
+    from rowcall.sources.encodings import check_encoding
+    from rowcall.sources.text_source import TextSource
 
     check_encoding(name, encoding)
     layout = _layouts(name, chosen, header, quoting)
@@ -109,7 +109,7 @@ def _check_options(name: str, chosen: FormatName | None, **options: object) -> N
 
 
 def _input(file: Path, name: str, *, stdin: bool) -> Input:
-    from rowcall.sources.inputs import File, Pipe
+    from rowcall.sources.byte_streams import File, Pipe
 
     if stdin:
         return Pipe(lambda: sys.stdin.buffer, name, close=False)
@@ -125,9 +125,9 @@ def _layouts(
     told = chosen or ("csv" if header is not None or quoting is not None else None)
 
     def layout(head: bytes) -> Format:
-        from rowcall.sources.batchfile import check_batch_line
-        from rowcall.sources.delimited import Delimited
-        from rowcall.sources.jsontext import JsonArray, JsonLines
+        from rowcall.sources.batch_input import check_batch_line
+        from rowcall.sources.csv_source import Delimited
+        from rowcall.sources.json_source import JsonArray, JsonLines
 
         match told or _guess(head):
             case "tsv":

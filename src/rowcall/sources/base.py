@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from rowcall.job import Record
+from rowcall.model.job import Record
 
 
 @runtime_checkable

@@ -24,10 +24,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, Self
 
-from rowcall.job import Job, Status
-from rowcall.outcome import Settlement
-from rowcall.pace.buckets import Bucket, Cost
-from rowcall.store.facts import (
+from rowcall.limits.buckets import Bucket, Cost
+from rowcall.model.job import Job, Status
+from rowcall.model.outcome import Settlement
+from rowcall.store.call_history import History, Span
+from rowcall.store.types import (
     Answer,
     Arrived,
     Claim,
@@ -53,7 +54,6 @@ from rowcall.store.facts import (
     Selection,
     Try,
 )
-from rowcall.store.history import History, Span
 
 
 class Reader(Protocol):
@@ -271,7 +271,7 @@ class Store(Reader, Protocol):
         """
 
     async def reserve(self, target: str, buckets: Sequence[Bucket], calls: Sequence[Cost], owed: Cost) -> Reserved:
-        """Take places for calls to a target (scheme, host, port), in all buckets at once; see pace/buckets.py.
+        """Take places for calls to a target (scheme, host, port), in all buckets at once; see limits/buckets.py.
 
         All processes on the store share a target's buckets of the same ``what`` and ``per``.
 

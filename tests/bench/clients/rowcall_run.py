@@ -16,8 +16,8 @@ from pathlib import Path
 from meter import Meter, Work, config
 
 import rowcall.cli
-import rowcall.cli.run
-import rowcall.sources.delimited
+import rowcall.cli.running.run
+import rowcall.sources.csv_source
 import rowcall.store.sqlite  # as the one before: what the verb imports once it has read its config
 
 PACE = """

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from test_r03_claims import claiming, fill
 
-from rowcall.outcome import Action, Settlement, Success
+from rowcall.model.outcome import Action, Settlement, Success
 from rowcall.store.postgres import PostgresStore
 
 pytestmark = pytest.mark.postgres

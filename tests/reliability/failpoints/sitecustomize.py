@@ -22,10 +22,10 @@ def set_clock(path):
 if clock := os.environ.get("CLOCK"):
     set_clock(clock)  # before anything of rowcall takes hold of time.time
 
-from rowcall import atomic  # noqa: E402
 from rowcall.client import Client  # noqa: E402
 from rowcall.providers.http import HttpProvider  # noqa: E402
 from rowcall.store.sqlite import SQLiteStore, claiming, enqueueing, sessions, settling  # noqa: E402
+from rowcall.system import atomic_files  # noqa: E402
 
 
 def before(function, die):
@@ -75,8 +75,8 @@ STEPS = {
     "end": (sessions, "end_run", before),
     "build": (HttpProvider, "build", before),
     "read": (HttpProvider, "read", before),
-    "export-begun": (atomic, "_finish", before),
-    "export-done": (atomic, "_finish", after),
+    "export-begun": (atomic_files, "_finish", before),
+    "export-done": (atomic_files, "_finish", after),
 }
 
 

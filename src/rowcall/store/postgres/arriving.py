@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rowcall.store.decisions import ready
-from rowcall.store.facts import Arrived, Fate
-from rowcall.store.fates import Asked, Found, Taken, fate, taken
+from rowcall.store.import_rules import Asked, Found, Taken, fate, taken
 from rowcall.store.postgres import settling
 from rowcall.store.postgres.pool import Connection
 from rowcall.store.postgres.queries import fetch, known
+from rowcall.store.settlement_values import ready
+from rowcall.store.types import Arrived, Fate
 
 _HAND_OUT = """
     INSERT INTO rowcall.handed_out (job, request, input_hash, at)

@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
-from rowcall import atomic
-from rowcall.store.moving import copy
+from rowcall.store.migration import copy
 from rowcall.store.postgres.moving import PostgresSource
 from rowcall.store.postgres.pool import Connection, Database
 from rowcall.store.postgres.queries import patiently
 from rowcall.store.sqlite.keeping import give_name, taken
 from rowcall.store.sqlite.locks import beside
 from rowcall.store.sqlite.moving import SQLiteSink
+from rowcall.system import atomic_files
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -38,7 +38,7 @@ def _becoming(path: Path) -> Iterator[Path]:
     """An empty file that has the name of ``path`` when the block ends well."""
     if path.exists():
         raise taken(path)
-    with atomic.explained(path):
+    with atomic_files.explained(path):
         temporary = path.with_name(f".rowcall-{secrets.token_hex(8)}.tmp")
         temporary.touch(_FOR_ITS_OWNER, exist_ok=False)
         try:

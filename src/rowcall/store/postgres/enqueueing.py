@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rowcall.errors import DuplicateKey
-from rowcall.job import Status
-from rowcall.store.entering import UNCHANGED, Reading, clash, digest
-from rowcall.store.facts import Enqueued, Entry
+from rowcall.model.errors import DuplicateKey
+from rowcall.model.job import Status
+from rowcall.store.entry_checks import UNCHANGED, Reading, clash, digest
 from rowcall.store.postgres.locks import lock_kind
 from rowcall.store.postgres.pool import Connection
 from rowcall.store.postgres.seen import Seen, Sight
+from rowcall.store.types import Enqueued, Entry
 
 _COLUMNS = """
     id, rowid, status, request, input_hash, pass,

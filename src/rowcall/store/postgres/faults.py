@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import psycopg
 
-from rowcall.errors import Busy, Corrupt, Full, ReadOnly, StoreError, Unavailable
+from rowcall.model.errors import Busy, Corrupt, Full, ReadOnly, StoreError, Unavailable
 
 _REMEDIES: dict[type[StoreError], str] = {
     Busy: "Once it can, the same command goes on where it stopped. Nothing is lost.",

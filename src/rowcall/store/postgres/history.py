@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from rowcall.store.history import History, Quiet, SlowCall, Span, latency_class, sliced
+from rowcall.store.call_history import History, Quiet, SlowCall, Span, latency_class, sliced
 from rowcall.store.postgres.pool import Connection
 from rowcall.store.postgres.queries import fetch, patiently
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from rowcall.errors import Busy, StoreError
-from rowcall.store.facts import Flaw, LeftBehind, Pruned
+from rowcall.model.errors import Busy, StoreError
 from rowcall.store.postgres import sessions
 from rowcall.store.postgres.faults import translated
 from rowcall.store.postgres.pool import Connection, Database
 from rowcall.store.postgres.queries import fetch, first, patiently
+from rowcall.store.types import Flaw, LeftBehind, Pruned
 
 _LEFT_BEHIND = """
     SELECT jobs.rowid, id, record FROM rowcall.jobs JOIN rowcall.payloads ON payloads.job = jobs.rowid

@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from rowcall.pace.buckets import Bucket, Cost, reserve
-from rowcall.store.facts import Reserved
+from rowcall.limits.buckets import Bucket, Cost, reserve
 from rowcall.store.postgres.locks import lock_target
 from rowcall.store.postgres.pool import Connection, fetched
+from rowcall.store.types import Reserved
 
 _REST = "rest"
 _NOW = "SELECT extract(epoch FROM rowcall.moment())::float8"

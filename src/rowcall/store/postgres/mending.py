@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rowcall.store.facts import Selection
 from rowcall.store.postgres.pool import Connection
 from rowcall.store.postgres.queries import choice, patiently
+from rowcall.store.types import Selection
 
 CHOSEN = "CREATE TEMP TABLE chosen (row bigint PRIMARY KEY) ON COMMIT DROP"
 """The jobs of one transaction, kept on the server: there may be more than this side's memory holds."""

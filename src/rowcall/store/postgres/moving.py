@@ -1,4 +1,4 @@
-"""A PostgreSQL database as what is moved from or into; see moving.py beside the contract."""
+"""A PostgreSQL database as what is moved from or into; see migration.py beside the contract."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from itertools import count
 from typing import Concatenate, ParamSpec, Protocol, Self, TypeVar
 
-from rowcall.place import StorePlace
-from rowcall.store.moving import (
+from rowcall.model.store_location import StorePlace
+from rowcall.store.migration import (
     PAGE,
     TABLES,
     Contents,

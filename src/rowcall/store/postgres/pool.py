@@ -14,7 +14,7 @@ from psycopg import AsyncConnection, conninfo
 from psycopg.pq import TransactionStatus
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
-from rowcall.errors import Busy, Unavailable
+from rowcall.model.errors import Busy, Unavailable
 from rowcall.store.postgres.clock import IsoLoader
 from rowcall.store.postgres.faults import at_the_door, demoted, translated
 

@@ -6,21 +6,11 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
-from rowcall.errors import StoreError
-from rowcall.job import Status
-from rowcall.store.facts import (
-    Counts,
-    ErrorGroup,
-    JobRow,
-    LastCall,
-    Left,
-    RequestStanding,
-    Selected,
-    Selection,
-    Try,
-)
+from rowcall.model.errors import StoreError
+from rowcall.model.job import Status
 from rowcall.store.liveness import ANY_NUMBER, SUSPECT
 from rowcall.store.postgres.pool import Connection
+from rowcall.store.types import Counts, ErrorGroup, JobRow, LastCall, Left, RequestStanding, Selected, Selection, Try
 
 Name = TypeVar("Name")
 

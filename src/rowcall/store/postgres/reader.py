@@ -6,10 +6,15 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from rowcall import values
-from rowcall.job import Status
+from rowcall.model import json_values
+from rowcall.model.job import Status
 from rowcall.store.base import Reader
-from rowcall.store.facts import (
+from rowcall.store.call_history import History, Span
+from rowcall.store.postgres import history, keeping, queries, recipes, runs, schema, twins, withdrawing
+from rowcall.store.postgres.backup import backup
+from rowcall.store.postgres.faults import translated
+from rowcall.store.postgres.pool import Connection, Database
+from rowcall.store.types import (
     Answer,
     Counts,
     ErrorGroup,
@@ -25,11 +30,6 @@ from rowcall.store.facts import (
     Try,
     read_answer,
 )
-from rowcall.store.history import History, Span
-from rowcall.store.postgres import history, keeping, queries, recipes, runs, schema, twins, withdrawing
-from rowcall.store.postgres.backup import backup
-from rowcall.store.postgres.faults import translated
-from rowcall.store.postgres.pool import Connection, Database
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -95,7 +95,7 @@ class PostgresReader(Reader):
         """The record of a job; None where it was pruned."""
         record = await self._read(queries.payload, row)
         with translated(self._database.name):
-            return None if record is None else values.read_back(record)
+            return None if record is None else json_values.read_back(record)
 
     async def donor(self, row: int) -> str | None:
         """The key of the twin whose answer a job was given; None where it was called itself."""

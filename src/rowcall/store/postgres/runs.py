@@ -6,10 +6,10 @@ import json
 from collections.abc import Collection
 from typing import Any
 
-from rowcall.store.facts import Role, RunRow
 from rowcall.store.postgres.pool import Connection
 from rowcall.store.postgres.queries import fetch
 from rowcall.store.postgres.sessions import living_ids
+from rowcall.store.types import Role, RunRow
 
 _RUNS = """
     SELECT runs.id, kind, pass, runs.started_at, ended_at, stop_reason, settings, totals, session, role, host, pid

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from importlib.resources import files
 
-from rowcall.errors import NoStore, SchemaMismatch
+from rowcall.model.errors import NoStore, SchemaMismatch
 from rowcall.store.postgres.pool import Connection, fetched
 
 MIGRATIONS: tuple[str, ...] = ("schema.sql",)

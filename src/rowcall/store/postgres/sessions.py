@@ -8,11 +8,11 @@ import socket
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from rowcall.store.facts import Role, Run
 from rowcall.store.liveness import POISON, SUSPECT, SUSPECT_WAITS
 from rowcall.store.postgres import steering
 from rowcall.store.postgres.locks import SESSIONS, lock_kind
 from rowcall.store.postgres.pool import Connection, fetched
+from rowcall.store.types import Role, Run
 
 _CLOCK_STEP = 1.0
 """Seconds by which the server's clock must have gone back to be noticed."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rowcall.outcome import Failure, Settlement, Success
-from rowcall.store.decisions import Decided, Used, wait
+from rowcall.model.outcome import Failure, Settlement, Success
 from rowcall.store.postgres.clock import LONGEST_WAIT
 from rowcall.store.postgres.pool import Connection
+from rowcall.store.settlement_values import Decided, Used, wait
 
 _NOBODY = 0
 

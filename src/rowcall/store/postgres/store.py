@@ -9,28 +9,12 @@ from contextlib import suppress
 from itertools import count
 from typing import Any, Literal, Self
 
-from rowcall.errors import StoreError
-from rowcall.job import Job
-from rowcall.outcome import Settlement
-from rowcall.pace.buckets import Bucket, Cost
+from rowcall.limits.buckets import Bucket, Cost
+from rowcall.model.errors import StoreError
+from rowcall.model.job import Job
+from rowcall.model.outcome import Settlement
 from rowcall.store.base import Store
-from rowcall.store.decisions import ready
-from rowcall.store.entering import CHUNK, Reading, require_keys
-from rowcall.store.facts import (
-    Arrived,
-    Claim,
-    Enqueued,
-    Entry,
-    Fate,
-    Left,
-    Orders,
-    Pruned,
-    Reserved,
-    Role,
-    RolledBack,
-    Run,
-    Selection,
-)
+from rowcall.store.entry_checks import CHUNK, Reading, require_keys
 from rowcall.store.liveness import Watch
 from rowcall.store.postgres import (
     arriving,
@@ -56,6 +40,22 @@ from rowcall.store.postgres.locks import LOOKS_APART, LockWatch, SessionLock
 from rowcall.store.postgres.pool import Connection, Database, nobody
 from rowcall.store.postgres.reader import PostgresReader
 from rowcall.store.postgres.seen import Seen
+from rowcall.store.settlement_values import ready
+from rowcall.store.types import (
+    Arrived,
+    Claim,
+    Enqueued,
+    Entry,
+    Fate,
+    Left,
+    Orders,
+    Pruned,
+    Reserved,
+    Role,
+    RolledBack,
+    Run,
+    Selection,
+)
 
 
 class PostgresStore(PostgresReader, Store):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rowcall.job import Job
+from rowcall.model.job import Job
 from rowcall.store.postgres.pool import Connection
 from rowcall.store.postgres.queries import fetch, first, patiently
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rowcall.store.facts import Claim, RolledBack
 from rowcall.store.postgres.mending import CHOSEN
 from rowcall.store.postgres.pool import Connection
 from rowcall.store.postgres.queries import fetch, patiently
+from rowcall.store.types import Claim, RolledBack
 
 _CANCELLED = """
     SELECT jobs.rowid, jobs.epoch FROM unnest(%s::bigint[], %s::bigint[]) AS claim (row, epoch)

@@ -6,11 +6,11 @@ import json
 import sqlite3
 from collections.abc import Sequence
 
-from rowcall.store.decisions import ready
-from rowcall.store.facts import Arrived, Fate
-from rowcall.store.fates import Found, Taken, fate, taken
+from rowcall.store.import_rules import Found, Taken, fate, taken
+from rowcall.store.settlement_values import ready
 from rowcall.store.sqlite import settling
 from rowcall.store.sqlite.clock import stamp
+from rowcall.store.types import Arrived, Fate
 
 _HAND_OUT = """
     INSERT INTO handed_out (job, request, input_hash, at)

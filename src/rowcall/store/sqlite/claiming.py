@@ -7,8 +7,8 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
-from rowcall import values
-from rowcall.job import Job
+from rowcall.model import json_values
+from rowcall.model.job import Job
 from rowcall.store.liveness import ANY_NUMBER, SUSPECT
 from rowcall.store.sqlite.clock import stamp
 from rowcall.store.sqlite.sessions import ensure
@@ -111,5 +111,5 @@ def _rejected(connection: sqlite3.Connection, row: Taken) -> tuple[str, ...]:
 def read_job(taken: Taken) -> Job:
     """The job that a row of ``claim`` holds."""
     run_after, row, key, epoch, attempts, crashes, request, input_hash, record, rejected = taken
-    data = values.read_back(record) if record else {}
+    data = json_values.read_back(record) if record else {}
     return Job(row, key, epoch, attempts, crashes, rejected, run_after is None, request, input_hash, data)

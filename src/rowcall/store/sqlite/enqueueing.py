@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from rowcall.errors import DuplicateKey
-from rowcall.job import Status
-from rowcall.store.entering import UNCHANGED, Reading, clash, digest
-from rowcall.store.facts import Enqueued, Entry
+from rowcall.model.errors import DuplicateKey
+from rowcall.model.job import Status
+from rowcall.store.entry_checks import UNCHANGED, Reading, clash, digest
 from rowcall.store.sqlite.clock import stamp
+from rowcall.store.types import Enqueued, Entry
 
 # What this pass brought so far, on disk: an input may hold more than memory does. By the number of its job, so that it
 # is written and looked up in the order of the input.

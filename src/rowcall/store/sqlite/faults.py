@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rowcall.errors import Busy, Corrupt, Full, ReadOnly, StoreError, Unavailable
+from rowcall.model.errors import Busy, Corrupt, Full, ReadOnly, StoreError, Unavailable
 
 _REMEDIES: dict[type[StoreError], str] = {
     Busy: "Let it finish, or end the transaction it has open. Nothing is lost; the same command goes on.",

@@ -9,7 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from urllib.parse import quote
 
-from rowcall.errors import Corrupt, NoStore, SchemaMismatch, StoreError, Unavailable
+from rowcall.model.errors import Corrupt, NoStore, SchemaMismatch, StoreError, Unavailable
 from rowcall.store.sqlite.faults import translated
 from rowcall.store.sqlite.locks import beside
 from rowcall.store.sqlite.network import network_file_system

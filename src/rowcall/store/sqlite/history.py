@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 
-from rowcall.store.history import History, Quiet, SlowCall, Span, latency_class, sliced
+from rowcall.store.call_history import History, Quiet, SlowCall, Span, latency_class, sliced
 
 _NUMBER = "CAST((julianday(at) - julianday(:since)) * 86400 / :width AS INTEGER)"
 _ANSWERED = f"""

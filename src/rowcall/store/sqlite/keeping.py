@@ -9,12 +9,12 @@ import stat
 from contextlib import closing
 from pathlib import Path
 
-from rowcall import atomic
-from rowcall.errors import OutputError, StoreError
-from rowcall.store.facts import Flaw, LeftBehind, Pruned
+from rowcall.model.errors import OutputError, StoreError
 from rowcall.store.sqlite.faults import translated
 from rowcall.store.sqlite.line import transaction
 from rowcall.store.sqlite.sessions import living
+from rowcall.store.types import Flaw, LeftBehind, Pruned
+from rowcall.system import atomic_files
 
 _LEFT_BEHIND = """
     SELECT jobs.rowid, id, record FROM jobs NOT INDEXED JOIN payloads ON payloads.job = jobs.rowid
@@ -121,7 +121,7 @@ def backup(connection: sqlite3.Connection, database: Path, path: Path) -> None:
     """
     if path.exists():
         raise taken(path)
-    with atomic.explained(path):
+    with atomic_files.explained(path):
         temporary = path.with_name(f".rowcall-{secrets.token_hex(8)}.tmp")
         temporary.touch(stat.S_IMODE(database.stat().st_mode), exist_ok=False)
         try:

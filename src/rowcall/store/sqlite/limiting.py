@@ -12,8 +12,8 @@ import math
 import sqlite3
 from collections.abc import Sequence
 
-from rowcall.pace.buckets import Bucket, Cost, Places, reserve
-from rowcall.store.facts import Reserved
+from rowcall.limits.buckets import Bucket, Cost, Places, reserve
+from rowcall.store.types import Reserved
 
 _REST = "rest"
 _ROWS = "SELECT what, per, debt FROM limits WHERE target = ?"

@@ -10,7 +10,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 import aiosqlite
 
-from rowcall.errors import Unavailable
+from rowcall.model.errors import Unavailable
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from rowcall.errors import Busy
+from rowcall.model.errors import Busy
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.01
 """Seconds between two looks at a turn that somebody else has."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 
-from rowcall.store.facts import Selection
 from rowcall.store.sqlite.clock import stamp
 from rowcall.store.sqlite.queries import choice
+from rowcall.store.types import Selection
 
 CHOSEN = "CREATE TEMP TABLE chosen (row INTEGER PRIMARY KEY)"
 

@@ -1,4 +1,4 @@
-"""A SQLite file as what is moved from or into; see moving.py beside the contract."""
+"""A SQLite file as what is moved from or into; see migration.py beside the contract."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
-from rowcall.store.moving import (
+from rowcall.store.migration import (
     PAGE,
     TABLES,
     Contents,

@@ -7,9 +7,11 @@ import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
-from rowcall.errors import StoreError
-from rowcall.job import Status
-from rowcall.store.facts import (
+from rowcall.model.errors import StoreError
+from rowcall.model.job import Status
+from rowcall.store.liveness import ANY_NUMBER, SUSPECT
+from rowcall.store.sqlite.clock import seconds
+from rowcall.store.types import (
     Counts,
     ErrorGroup,
     JobRow,
@@ -22,8 +24,6 @@ from rowcall.store.facts import (
     Selection,
     Try,
 )
-from rowcall.store.liveness import ANY_NUMBER, SUSPECT
-from rowcall.store.sqlite.clock import seconds
 
 Name = TypeVar("Name")
 

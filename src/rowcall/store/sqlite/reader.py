@@ -9,10 +9,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from rowcall import values
-from rowcall.job import Status
+from rowcall.model import json_values
+from rowcall.model.job import Status
 from rowcall.store.base import Reader
-from rowcall.store.facts import (
+from rowcall.store.call_history import History, Span
+from rowcall.store.sqlite import history, keeping, queries, recipes, twins, withdrawing
+from rowcall.store.sqlite.faults import translated
+from rowcall.store.sqlite.file import connect_reading
+from rowcall.store.sqlite.line import Line
+from rowcall.store.sqlite.sessions import lives
+from rowcall.store.types import (
     Answer,
     Counts,
     ErrorGroup,
@@ -28,12 +34,6 @@ from rowcall.store.facts import (
     Try,
     read_answer,
 )
-from rowcall.store.history import History, Span
-from rowcall.store.sqlite import history, keeping, queries, recipes, twins, withdrawing
-from rowcall.store.sqlite.faults import translated
-from rowcall.store.sqlite.file import connect_reading
-from rowcall.store.sqlite.line import Line
-from rowcall.store.sqlite.sessions import lives
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -95,7 +95,7 @@ class SQLiteReader(Reader):
         """The record of a job; None where it was pruned."""
         record = await self._read(queries.payload, row)
         with translated(self.path):
-            return None if record is None else values.read_back(record)
+            return None if record is None else json_values.read_back(record)
 
     async def donor(self, row: int) -> str | None:
         """The key of the twin whose answer a job was given; None where it was called itself."""

@@ -9,11 +9,11 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from rowcall.store.facts import Role, Run
 from rowcall.store.liveness import POISON, SUSPECT, SUSPECT_WAITS
 from rowcall.store.sqlite import steering
 from rowcall.store.sqlite.clock import stamp
 from rowcall.store.sqlite.locks import HOST, FileLock, beside, is_free
+from rowcall.store.types import Role, Run
 
 _BEGIN = "INSERT INTO sessions (host, pid, started_at, beat_at) VALUES (?, ?, ?, ?) RETURNING id"
 _BEAT = "UPDATE sessions SET beat = beat + 1, beat_at = ? WHERE id = ?"

@@ -6,8 +6,8 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from rowcall.outcome import Action, Outcome, Settlement, Success
-from rowcall.store.decisions import Decided, Used, ready, wait
+from rowcall.model.outcome import Action, Outcome, Settlement, Success
+from rowcall.store.settlement_values import Decided, Used, ready, wait
 from rowcall.store.sqlite.claiming import Taken, read_job
 from rowcall.store.sqlite.clock import due, stamp
 from rowcall.store.sqlite.statement import Statement

@@ -13,29 +13,14 @@ from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_delay, wait_random
 
-from rowcall.errors import Busy, StoreError
-from rowcall.job import Job
-from rowcall.outcome import Settlement
-from rowcall.pace.buckets import Bucket, Cost
+from rowcall.limits.buckets import Bucket, Cost
+from rowcall.model.errors import Busy, StoreError
+from rowcall.model.job import Job
+from rowcall.model.outcome import Settlement
 from rowcall.store.base import Store
-from rowcall.store.decisions import ready
-from rowcall.store.entering import CHUNK, Reading, require_keys
-from rowcall.store.facts import (
-    Arrived,
-    Claim,
-    Enqueued,
-    Entry,
-    Fate,
-    Left,
-    Orders,
-    Pruned,
-    Reserved,
-    Role,
-    RolledBack,
-    Run,
-    Selection,
-)
+from rowcall.store.entry_checks import CHUNK, Reading, require_keys
 from rowcall.store.liveness import Watch
+from rowcall.store.settlement_values import ready
 from rowcall.store.sqlite import (
     arriving,
     claiming,
@@ -57,6 +42,21 @@ from rowcall.store.sqlite.file import CHECKPOINT_PAGES, connect_writing, prepare
 from rowcall.store.sqlite.line import Line, transaction
 from rowcall.store.sqlite.locks import FileLock, Turn, beside
 from rowcall.store.sqlite.reader import SQLiteReader
+from rowcall.store.types import (
+    Arrived,
+    Claim,
+    Enqueued,
+    Entry,
+    Fate,
+    Left,
+    Orders,
+    Pruned,
+    Reserved,
+    Role,
+    RolledBack,
+    Run,
+    Selection,
+)
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
-from rowcall.job import Job
+from rowcall.model.job import Job
 from rowcall.store.sqlite.clock import stamp
 
 MOST = 10_000

@@ -6,8 +6,8 @@ import json
 import sqlite3
 from collections.abc import Sequence
 
-from rowcall.store.facts import Claim, RolledBack
 from rowcall.store.sqlite.clock import stamp
+from rowcall.store.types import Claim, RolledBack
 
 _CANCELLED = """
     SELECT jobs.rowid, epoch FROM json_each(?) AS claim

@@ -1,0 +1,1 @@
+"""Files for the providers' batch APIs: requests out, answers in."""

@@ -1,0 +1,6 @@
+"""Many records in one call."""
+
+from rowcall.calls.groups.gathering import Size
+from rowcall.calls.groups.group_caller import GroupCaller
+
+__all__ = ["GroupCaller", "Size"]

@@ -1,0 +1,164 @@
+"""The second kind of call: one run of the user's own function."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from types import TracebackType
+from typing import Any
+
+from rowcall.calls.handlers.call import Call, Shared, SyncCall
+from rowcall.calls.handlers.loop_watch import LoopWatch
+from rowcall.calls.handlers.plain_json import NotPlain, plain
+from rowcall.calls.requests import Departure, Wire
+from rowcall.limits.room import Room
+from rowcall.limits.slots import Slots
+from rowcall.model.job import Job
+from rowcall.model.outcome import Classed, Failure, FailureClass, Outcome, Success
+from rowcall.providers.error_replies import one_line
+from rowcall.providers.handler_endpoint import Endpoint
+from rowcall.system.threads import Threads
+
+Function = Callable[[dict[str, Any], Any], Any]
+"""``async def f(row, call)`` or ``def f(row, call)``."""
+
+_KEPT_OF_TRACEBACK = 2000
+_PACKAGE = str(Path(__file__).parents[2])
+
+
+class HandlerCaller:
+    """Runs a handler for each job: an async one in the loop, a plain one in a thread of its own.
+
+    Args:
+        function: the handler.
+        columns: those that it is given; None: all of them.
+        endpoint: where its requests go.
+        answers: statuses beyond 2xx that are answers.
+        wire: what the run lends.
+    """
+
+    takes_places = True
+    together = 1
+
+    def __init__(
+        self,
+        function: Function,
+        columns: frozenset[str] | None,
+        endpoint: Endpoint,
+        answers: frozenset[int],
+        wire: Wire,
+    ) -> None:
+        self._function = function
+        self._columns = columns
+        self._endpoint = endpoint
+        self._shared = Shared(endpoint, answers, wire, Slots(wire.concurrency), Room(wire.adaptive))
+        self._threads = Threads(wire.concurrency, "handler")
+        self._watch = LoopWatch(function, wire.emit) if is_async(function) else None
+        self._run = self._run_in_loop if self._watch else self._run_in_thread
+
+    async def call(self, job: Job, departure: Departure) -> Outcome:
+        """Run the handler once."""
+        started = perf_counter()
+        call = Call(self._shared, job, departure)
+        outcome = replace(await self._outcome(job, call, started), usage=call.usage)
+        if departure.number is None:
+            departure.stay()
+        return outcome
+
+    def resize(self, concurrency: int) -> None:
+        """Let so many requests be in flight, and so many plain functions run."""
+        self._shared.slots.resize(concurrency)
+        self._threads.resize(concurrency)
+
+    def guess(self, job: Job) -> int:
+        """One request; what it will say is the handler's own."""
+        prices = self._shared.wire.prices
+        return prices.per_call if prices else 0
+
+    def close(self) -> None:
+        """Let the threads end."""
+        self._threads.close()
+        if self._watch:
+            self._watch.close()
+
+    async def _outcome(self, job: Job, call: Call, started: float) -> Outcome:
+        try:
+            value = plain(await self._run(self._row(job), call), "result")
+        except NotPlain as error:
+            return Failure(FailureClass.RECORD, "result_not_json", one_line(str(error)))
+        except (Exception, SystemExit, asyncio.CancelledError) as error:
+            if _is_dropped(error):
+                raise
+            return self._failure(error)
+        last = call.last
+        number = last.headers.get("x-request-id") if last else None
+        return Success(value, last.status if last else None, number, perf_counter() - started)
+
+    async def _run_in_loop(self, row: dict[str, Any], call: Call) -> Any:
+        try:
+            return await self._function(row, call)
+        finally:
+            call.close()
+
+    async def _run_in_thread(self, row: dict[str, Any], call: Call) -> Any:
+        synchronous = SyncCall(call, asyncio.get_running_loop())
+        try:
+            return await self._threads.run(partial(self._function, row, synchronous))
+        finally:
+            synchronous.close()
+
+    def _row(self, job: Job) -> dict[str, Any]:
+        """The record, fresh from the store with every claim, so that the handler may do with it what it likes."""
+        if self._columns is None:
+            return job.data
+        return {name: value for name, value in job.data.items() if name in self._columns}
+
+    def _failure(self, error: BaseException) -> Failure:
+        """Who pays: the first in the chain of causes that knows it, else the record."""
+        known = next((each for each in _chain(error, set()) if isinstance(each, Classed)), None)
+        if known:
+            return replace(known.failure, message=one_line(self._blotted(known.failure.message)))
+        story = traceback.TracebackException(type(error), error, _own_part(error.__traceback__))
+        first_line = str(story).strip().partition("\n")[0]
+        message = f"{type(error).__name__}: {first_line}" if first_line else type(error).__name__
+        body = self._blotted("".join(story.format()))[-_KEPT_OF_TRACEBACK:]
+        return Failure(FailureClass.RECORD, "handler_error", one_line(self._blotted(message)), body=body)
+
+    def _blotted(self, text: str) -> str:
+        return self._endpoint.blotted(text.encode("utf-8", "replace")).decode()
+
+
+def is_async(function: Function) -> bool:
+    """Whether a handler runs in the loop."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004  an object's own method, not whether it has one
+
+
+def _is_dropped(error: BaseException) -> bool:
+    """Whether the call was dropped from outside, rather than the handler having cancelled something of its own."""
+    task = asyncio.current_task()
+    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
+
+
+def _chain(error: BaseException | None, seen: set[int]) -> Iterator[BaseException]:
+    """An exception, those it was raised from or on top of, and those of groups among them; nearest first."""
+    if error is None or id(error) in seen:
+        return
+    seen.add(id(error))
+    yield error
+    for inner in error.exceptions if isinstance(error, BaseExceptionGroup) else ():
+        yield from _chain(inner, seen)
+    yield from _chain(error.__cause__, seen)
+    yield from _chain(error.__context__, seen)
+
+
+def _own_part(trace: TracebackType | None) -> TracebackType | None:
+    """A traceback without the frames of this package that led to the handler."""
+    while trace and trace.tb_next and trace.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+        trace = trace.tb_next
+    return trace

@@ -1,0 +1,1 @@
+"""Verbs that change jobs or steer live runs: retry, cancel, rollback, set."""

@@ -1,0 +1,1 @@
+"""Verbs that look and change nothing: status, errors, show, report."""

@@ -1,0 +1,1 @@
+"""Verbs that run: run, work, enqueue, batch."""

@@ -1,0 +1,1 @@
+"""Verbs before a run: init, check, preview, and the rehearsal."""

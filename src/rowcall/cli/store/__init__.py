@@ -1,0 +1,1 @@
+"""Verbs for the store and the files beside it: export, import, verify, backup, prune, migrate."""

@@ -1,0 +1,1 @@
+"""Verbs for other programs: mock, schema, completion."""

@@ -1,0 +1,1 @@
+"""What works while a run is under way: reads, claims, paces, calls, settles."""

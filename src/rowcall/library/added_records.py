@@ -1,0 +1,102 @@
+"""Records that a program adds, kept so that they can be read as often as a run and its results need them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from rowcall.calls.handlers import NotPlain, plain
+from rowcall.model import json_values
+from rowcall.model.errors import InputError
+from rowcall.model.job import Record
+from rowcall.sources import open_source
+from rowcall.sources.base import Source
+
+Row = Mapping[str, Any]
+Records = str | Path | Source | Iterable[Row] | AsyncIterable[Row]
+"""What can be added: a file, what ``rowcall.read`` gives, rows, or rows that come asynchronously."""
+
+
+class Staged:
+    """Several inputs as one source (see sources/base.py), in the order in which they were added."""
+
+    name = "records"
+    rereadable = True
+    uniform = False
+    skipped = 0
+    quarantine: Path | None = None
+
+    def __init__(self) -> None:
+        self._sources: list[Source] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._sources)
+
+    @classmethod
+    def of(cls, source: Source) -> Staged:
+        """One input alone."""
+        staged = cls()
+        staged.append(source)
+        return staged
+
+    def append(self, source: Source) -> None:
+        """Take one more input in."""
+        self._sources.append(source)
+
+    def columns(self) -> list[str] | None:
+        """The columns of all inputs; None where one of them does not say."""
+        each = [source.columns() for source in self._sources]
+        names = dict.fromkeys(name for columns in each if columns for name in columns)
+        return list(names) if each and None not in each else None
+
+    def __iter__(self) -> Iterator[Record]:
+        for source in self._sources:
+            yield from source
+
+
+class Spool:
+    """Files in a folder for what can be read only once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._count = 0
+
+    async def source_of(self, records: Records) -> Source | None:
+        """A source that can be read again; None where there is no record.
+
+        Raises:
+            InputError: a row that is no mapping, or holds what no JSON can.
+        """
+        if isinstance(records, str | Path):
+            records = open_source(records)
+        if isinstance(records, Source) and records.rereadable:
+            return records
+        self._count += 1
+        path = self._folder / f"{self._count}.jsonl"
+        with path.open("wb") as file:
+            await _write(records, file)
+        return open_source(path, name="records") if path.stat().st_size else None
+
+
+async def _write(records: Source | Iterable[Row] | AsyncIterable[Row], file: BinaryIO) -> None:
+    number = 0
+    if isinstance(records, AsyncIterable):
+        async for row in records:
+            number += 1
+            file.write(_line(row, f"record {number}"))
+        return
+    for item in records:
+        number += 1
+        row, where = (item.data, item.where) if isinstance(item, Record) else (item, f"record {number}")
+        file.write(_line(row, where))
+
+
+def _line(row: Any, where: str) -> bytes:
+    if not isinstance(row, Mapping):
+        raise InputError(where, f"is a {type(row).__name__}, not a mapping", remedy='a row is {"column": value}')
+    try:
+        return json_values.dumps(plain(dict(row), "row")) + b"\n"
+    except NotPlain as error:
+        remedy = "a row holds text, numbers, True, False, None, and lists and dicts of them"
+        raise InputError(where, str(error), remedy=remedy) from None

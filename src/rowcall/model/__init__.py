@@ -1,0 +1,1 @@
+"""The values everything speaks of: records, jobs, outcomes, events, errors, money."""

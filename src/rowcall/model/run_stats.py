@@ -1,0 +1,85 @@
+"""What a run did so far, counted from its events; flat memory however long it runs."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+from rowcall.model.events import CallEnded, Event, LateOutcome, RequestEnded, Settled, Shared
+from rowcall.model.outcome import Action, Usage
+
+_GROWTH = 1.02
+"""Latencies are counted in classes two per cent wide, so a percentile is right to one per cent."""
+
+
+class Latencies:
+    """Percentiles of latencies in seconds."""
+
+    def __init__(self) -> None:
+        self._classes: Counter[int] = Counter()
+
+    def add(self, seconds: float) -> None:
+        """Count one."""
+        self._classes[round(math.log(max(seconds, 1e-6), _GROWTH))] += 1
+
+    def percentile(self, share: float) -> float | None:
+        """The latency that ``share`` (0 to 1) of the calls did not exceed; None without any."""
+        rank, seen = share * self._classes.total(), 0
+        for number in sorted(self._classes):
+            seen += self._classes[number]
+            if seen >= rank:
+                return float(_GROWTH**number)
+        return None
+
+
+class Tally:
+    """Counts of one run; a listener of its events.
+
+    Attributes:
+        calls: requests that ended.
+        settled: settlements by what they did; ``settled[Action.DONE]`` are the records done in this run.
+        by_status: requests by HTTP status, or by reason where there was none.
+        usage: tokens of all calls, failed ones too.
+        latencies: of requests that were answered.
+        late: outcomes that came after their claim had passed on.
+    """
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.settled: Counter[Action] = Counter()
+        self.by_status: Counter[str] = Counter()
+        self.usage = Usage()
+        self.latencies = Latencies()
+        self.late = 0
+
+    def __call__(self, event: Event) -> None:
+        """Count an event."""
+        match event:
+            case RequestEnded():
+                self._request(event)
+            case CallEnded():
+                self.usage += event.outcome.usage
+            case Settled():
+                self.settled[event.action] += 1
+            case Shared():
+                self.settled[Action.DONE] += event.count
+            case LateOutcome():
+                self.late += 1
+            case _:
+                pass
+
+    @property
+    def done(self) -> int:
+        """Records done in this run."""
+        return self.settled[Action.DONE]
+
+    @property
+    def failed(self) -> int:
+        """Records failed in this run."""
+        return self.settled[Action.FAIL]
+
+    def _request(self, ended: RequestEnded) -> None:
+        self.calls += 1
+        self.by_status[str(ended.status or ended.reason)] += 1
+        if ended.latency is not None:
+            self.latencies.add(ended.latency)

@@ -1,0 +1,93 @@
+"""The display in a notebook: one output of the cell, which is updated."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterator
+from html import escape
+from importlib import import_module
+from typing import Any, Protocol
+
+from rowcall.model.prices import usd
+from rowcall.progress.display import Progress
+from rowcall.progress.number_text import latency_text, rate_text, short_time
+from rowcall.progress.terminal_block import tokens_text
+from rowcall.progress.view import View, plain_line, share_text
+
+UPDATED = 0.5
+"""Seconds between two updates."""
+_SAID = 5
+"""Lines of talk that are kept below the bar."""
+
+
+class Handle(Protocol):
+    """An output of a notebook's cell, as ``IPython.display.display(..., display_id=True)`` gives it."""
+
+    def update(self, obj: dict[str, str], *, raw: bool) -> None:
+        """Show something else in its place, by MIME type."""
+
+
+def cell_output() -> Handle | None:
+    """A new output of the cell that runs; None where this is no notebook."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if type(shell).__name__ != "ZMQInteractiveShell":
+        return None
+    handle: Handle = import_module("IPython.display").display(_bundle("rowcall", ""), raw=True, display_id=True)
+    return handle
+
+
+class CellProgress(Progress):
+    """Shows a pipeline at work in a cell; what is said stands below the bar."""
+
+    def __init__(self, handle: Handle) -> None:
+        super().__init__(io.StringIO(), live=False, plain_every=UPDATED)
+        self._handle = handle
+        self._said: list[str] = []
+        self._drawn = ""
+
+    def say(self, text: str) -> None:
+        """Add a line of talk."""
+        self._said = [*self._said, text][-_SAID:]
+        self._update("\n".join(self._said), self._drawn + _lines(self._said))
+
+    async def close(self) -> None:
+        """Take the bar away; what was said stays."""
+        await super().close()
+        self._drawn = ""
+
+    def _draw(self, view: View) -> None:
+        self._drawn = html(view)
+        self._update(plain_line(view), self._drawn + _lines(self._said))
+
+    def _update(self, text: str, markup: str) -> None:
+        self._handle.update(_bundle(text, markup), raw=True)
+
+
+def html(view: View) -> str:
+    """A view as HTML; what the API or the data says is text in it."""
+    left = "" if view.left is None else f", {short_time(view.left)} left"
+    bar = f'<progress max="{max(1, view.total)}" value="{view.ended}" style="width: 24em"></progress>'
+    return f"<div>{bar} {escape(share_text(view) + left)}</div>" + _lines(_facts(view))
+
+
+def _facts(view: View) -> Iterator[str]:
+    counts = f"done {view.done:,}, failed {view.failed:,}, in flight {view.in_flight}/{view.slots}"
+    yield counts + (f", retrying {view.retrying:,}" if view.retrying else "")
+    figures = [rate_text(view.speed)] if view.speed > 0 else []
+    if view.p50 is not None and view.p95 is not None:
+        figures.append(f"p50 {latency_text(view.p50)}, p95 {latency_text(view.p95)}")
+    if view.usage.input or view.usage.output:
+        figures.append(tokens_text(view.usage))
+    if view.usage.cost is not None:
+        figures.append(usd(view.usage.cost))
+    yield ", ".join(figures)
+    yield view.held_up
+
+
+def _lines(lines: Iterator[str] | list[str]) -> str:
+    return "".join(f"<div>{escape(line)}</div>" for line in lines if line)
+
+
+def _bundle(text: str, markup: str) -> dict[str, Any]:
+    return {"text/plain": text, "text/html": f'<div style="font-family: monospace">{markup}</div>'}

@@ -1,0 +1,1 @@
+"""What a run is made of, from a config to its report."""

@@ -1,0 +1,47 @@
+"""An export from start to end: which rows, in which shape, where to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rowcall.config import Config
+from rowcall.engine.run_parts import Parts
+from rowcall.model.job import Status
+from rowcall.output import FormatName, is_table, open_export
+from rowcall.output.batch_output import BatchLines
+from rowcall.output.join import Join, Shape
+from rowcall.run.assembly import format_at, key_column
+from rowcall.store.base import Reader
+
+
+async def write_output(
+    config: Config,
+    parts: Parts,
+    reader: Reader,
+    path: Path,
+    *,
+    format_: FormatName | None = None,
+    only: Status | None = None,
+) -> int:
+    """Write the input with its answers, as a whole or not at all; returns how many rows.
+
+    Args:
+        config: says how.
+        parts: the input, and what belongs to it.
+        reader: the store.
+        path: where to; ``-`` is stdout.
+        format_: None: the config's for the config's own path, else by the path's suffix.
+        only: records with that status alone.
+
+    Raises:
+        OutputError: it cannot be written.
+    """
+    table, chosen = config.output, format_ or format_at(config, path)
+    key, added = key_column(parts.keying.key, table.keep)
+    shape = Shape(table.keep, table.overwrite, table.flatten, key if added and is_table(path, chosen) else None)
+    join = Join(reader, config.name, parts.source, parts.keying, parts.columns, shape)
+    header = shape.header(parts.source, parts.columns)
+    with open_export(path, format=chosen, columns=header, table=table.table or config.name, key=key) as export:
+        if chosen == "openai-batch-output":
+            return await BatchLines(join, table.order).write(export, only=only)
+        return await join.write(export, only=only)

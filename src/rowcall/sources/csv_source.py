@@ -1,0 +1,167 @@
+"""CSV and TSV.
+
+Every value is the text of its cell. A record is known by the physical line on which it begins. The rules: blank
+lines are nothing; a line with fewer or more cells than there are columns is bad; so is a quote that is never closed,
+or closed in mid-cell; repeated and empty column names are refused.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, TextIO
+
+from rowcall.model.errors import InputError
+from rowcall.model.job import Record
+from rowcall.sources.bad_lines import BadLine, Fault, Report, stop
+from rowcall.sources.encodings import empty, find_fault
+
+CELL_LIMIT = 1 << 26
+"""Characters in one cell: 64 Mi. Beyond that a quote was left open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delimited:
+    """Cells with a delimiter between them; the first line names the columns unless ``header`` does."""
+
+    name: str
+    delimiter: str
+    quoting: bool
+    header: Sequence[str] | None = None
+    uniform: ClassVar[bool] = True
+
+    def columns(self, text: TextIO) -> list[str]:
+        """The names in the header line, or ``header``."""
+        return self._columns(_Lines(text))
+
+    def records(self, text: TextIO, report: Report) -> Iterator[Record]:
+        """One record a line, or several lines where a quoted cell spans them."""
+        lines = _Lines(text)
+        columns = self._columns(lines)
+        width = len(columns)
+        for row in self._rows(lines, report):
+            if len(row) == width:
+                yield Record(dict(zip(columns, row, strict=True)), f"{self.name}:{lines.first}")
+            else:
+                report(self._bad(lines, self._ragged(len(row), width)))
+
+    def _columns(self, lines: _Lines) -> list[str]:
+        if self.header is None:
+            names = next(self._rows(lines, stop), [])
+            where = f"{self.name}:{lines.first}"
+        else:
+            names = list(self.header) if lines.any_left() else []
+            where = f"{self.name}: header"
+        if not names:
+            raise empty(self.name)
+        _check_names(names, where)
+        return names
+
+    def _rows(self, lines: _Lines, report: Report) -> Iterator[list[str]]:
+        """Rows with cells, of characters that may stand in a record; ``lines`` tells where each one was."""
+        reader = self._reader(lines)
+        while True:
+            lines.advance()
+            try:
+                row = next(reader, None)
+            except csv.Error as error:
+                lines.give_back()
+                report(self._bad(lines, _misquoted(error)))
+                continue
+            if row is None:
+                return
+            if fault := find_fault(lines.raw, lines.encoding):
+                report(self._bad(lines, fault))
+            elif row:
+                yield row
+
+    def _reader(self, lines: _Lines) -> Iterator[list[str]]:
+        csv.field_size_limit(max(csv.field_size_limit(), CELL_LIMIT))
+        if self.quoting:
+            return csv.reader(lines, delimiter=self.delimiter, strict=True)
+        return csv.reader(lines, delimiter=self.delimiter, quoting=csv.QUOTE_NONE, strict=True)
+
+    def _ragged(self, cells: int, columns: int) -> Fault:
+        if cells < columns:
+            return Fault(f"{cells} cells, fewer than the {columns} columns", "complete the line")
+        quotes = (
+            "double quotes around it" if self.quoting else "quoting = true under [input] and double quotes around it"
+        )
+        return Fault(
+            f"{cells} cells, more than the {columns} columns", f"a cell that holds the delimiter needs {quotes}"
+        )
+
+    def _bad(self, lines: _Lines, fault: Fault) -> BadLine:
+        return BadLine(f"{self.name}:{lines.first}", lines.first, fault, lines.raw)
+
+
+class _Lines:
+    """The physical lines of a text, with those of the record that is being read.
+
+    Attributes:
+        first: the number of the first line of that record.
+        encoding: the encoding of the text.
+    """
+
+    def __init__(self, text: TextIO) -> None:
+        self.first = 1
+        self.encoding = text.encoding
+        self._text = text
+        self._taken: list[str] = []
+        self._given_back: list[str] = []
+
+    def __iter__(self) -> _Lines:
+        return self
+
+    def __next__(self) -> str:
+        line = self._given_back.pop() if self._given_back else next(self._text)
+        self._taken.append(line)
+        return line
+
+    @property
+    def raw(self) -> str:
+        """The record as it stands in the file."""
+        return "".join(self._taken)
+
+    def any_left(self) -> bool:
+        """There is a line to come."""
+        if line := next(self._text, ""):
+            self._given_back.append(line)
+        return bool(line)
+
+    def advance(self) -> None:
+        """Go to the next record."""
+        self.first += len(self._taken)
+        self._taken = []
+
+    def give_back(self) -> None:
+        """Keep the first line of the record; those after it will be read again, as records of their own."""
+        self._given_back += self._taken[:0:-1]
+        del self._taken[1:]
+
+
+def _misquoted(error: csv.Error) -> Fault:
+    what = next((words for part, words in _CSV_ERRORS.items() if part in str(error)), str(error))
+    return Fault(what, "double a quote inside a quoted cell; quoting = false under [input] takes quotes as text")
+
+
+_CSV_ERRORS = {
+    "expected after": "text after a closing quote",
+    "unexpected end of data": "a quote that is never closed",
+    "larger than field limit": f"a cell over {CELL_LIMIT:,} characters, or a quote that is never closed",
+}
+
+
+def _check_names(names: Sequence[str], where: str) -> None:
+    """Refuse names that would make two columns one, or that no template could use.
+
+    Raises:
+        InputError: with the names.
+    """
+    remedy = "rename it there; or take the header line out and give header = [...] under [input]"
+    if repeated := [repr(name) for name, count in Counter(names).items() if count > 1 and name]:
+        raise InputError(where, f"repeated column name {', '.join(repeated)}", remedy=remedy)
+    if unnamed := [str(at) for at, name in enumerate(names, 1) if not name.strip()]:
+        raise InputError(where, f"column {', '.join(unnamed)} has no name", remedy=remedy)

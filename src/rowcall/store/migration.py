@@ -1,0 +1,278 @@
+"""Moving a store into another one: all that it holds, in pages, so that a move that was broken off goes on.
+
+Both stores speak of plain rows: texts, whole numbers, floats, None; times as the contract's text, yes and no as 1 and
+0. Row numbers, epochs and costs stay as they are, so that nothing is called again. What is running becomes pending,
+uncharged. Sessions do not move, nor do limits, which go by another clock.
+
+A target is empty, or holds an unfinished move of the same source in the same state; it is no store before it is whole.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+from rowcall.model.errors import StoreError
+
+PAGE = 1000
+"""Rows that are moved in one transaction."""
+
+Row = tuple[Any, ...]
+Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of a store: its name, its columns in the order of plain rows, and the key that pages go by.
+
+    ``flags`` are the columns that hold yes or no.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    key: tuple[str, ...]
+    flags: tuple[str, ...] = ()
+
+    def key_of(self, row: Row) -> Key:
+        """The key of a row."""
+        return tuple(row[self.columns.index(column)] for column in self.key)
+
+
+def _table(name: str, columns: str, *, key: str, flags: str = "") -> Table:
+    return Table(name, tuple(columns.split()), tuple(key.split()), tuple(flags.split()))
+
+
+_USED = "input_tokens output_tokens cached_tokens reasoning_tokens cost"
+TABLES = (
+    _table("requests", "id kind hash adopted_as used", key="id"),
+    _table("runs", "id kind pass session started_at ended_at stop_reason settings totals role", key="id"),
+    _table(
+        "jobs",
+        "rowid id kind batch request input_hash status attempts crashes epoch session pass error reason run_after"
+        f" wait_ms created_at updated_at http_status request_id latency_ms {_USED}",
+        key="rowid",
+    ),
+    _table("payloads", "job record", key="job"),
+    _table(
+        "results",
+        f"id job epoch request input_hash superseded batch at {_USED} value origin",
+        key="id",
+        flags="superseded",
+    ),
+    _table(
+        "tries",
+        f"job epoch at class reason message charged http_status request_id latency_ms {_USED} body",
+        key="job epoch",
+        flags="charged",
+    ),
+    _table("handed_out", "job request input_hash at answered", key="job request input_hash", flags="answered"),
+    _table("totals", f"kind attempts {_USED}", key="kind"),
+    _table("recipes", "kind at recipe", key="kind"),
+    _table("settings", "kind name value keep", key="kind name", flags="keep"),
+)
+"""All that moves, in this order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How far a move has come: the number of the table in hand, the key of its last row that is in, rows in all."""
+
+    table: int = 0
+    after: Key | None = None
+    rows: int = 0
+
+    @property
+    def text(self) -> str:
+        """It as a target keeps it."""
+        return json.dumps([self.table, self.after, self.rows])
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """Read what ``text`` gave."""
+        table, after, rows = json.loads(text)
+        return cls(table, None if after is None else tuple(after), rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What is moved: the source's name, and a text that is another one once anything in it has changed."""
+
+    name: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a target holds before a move: nothing, an unfinished one, or a store."""
+
+    empty: bool
+    unfinished: tuple[Origin, Mark] | None = None
+
+    def go_on(self, origin: Origin, target: str) -> Mark | None:
+        """Where to go on; None where the target has to be emptied and the move begun anew.
+
+        Raises:
+            StoreError: it holds something else.
+        """
+        if self.unfinished is None and self.empty:
+            return None
+        if self.unfinished is None:
+            raise StoreError(f"{target}: holds a store already", remedy="Name a place where there is none yet.")
+        begun, mark = self.unfinished
+        if begun.name != origin.name:
+            what = f"{target}: holds an unfinished migration of another store, {begun.name}"
+            raise StoreError(what, remedy="Go on with that one, or name another place.")
+        return mark if begun == origin else None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Rows of one table on their way, with the marks before and after them."""
+
+    table: Table
+    rows: list[Row]
+    before: Mark
+    after: Mark
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a store holds: jobs by kind and status (what is running counts as pending), and other rows by table."""
+
+    by_status: Mapping[tuple[str, str], int]
+    others: Mapping[str, int]
+
+    @property
+    def jobs(self) -> int:
+        """All of them."""
+        return sum(self.by_status.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a move is: rows in, of how many, and the table in hand."""
+
+    table: str
+    rows: int
+    of: int
+
+
+def not_alone(target: str) -> StoreError:
+    """The error of a move whose target is another one's by now."""
+    return StoreError(f"{target}: somebody else migrates into it", remedy="Let that end; it does what this one did.")
+
+
+class _End(Protocol):
+    """One of the two ends of a move."""
+
+    @property
+    def name(self) -> str:
+        """Which store it is, without secrets."""
+
+    async def close(self) -> None:
+        """Give up the connection; safe to repeat."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+
+class Source(_End, Protocol):
+    """A store that is read."""
+
+    async def living(self) -> list[str]:
+        """Who is at work on it."""
+
+    async def state(self) -> str:
+        """A text that is another one once anything that moves has changed."""
+
+    async def page(self, table: Table, after: Key | None) -> list[Row]:
+        """The next ``PAGE`` rows of a table in the order of its key; fewer at its end."""
+
+    async def contents(self) -> Contents:
+        """What it holds."""
+
+
+class Sink(_End, Protocol):
+    """A store that is filled."""
+
+    async def begin(self, origin: Origin) -> Mark:
+        """Begin a move, or go on with one; from here to ``finish`` the target is no store.
+
+        Raises:
+            StoreError: it holds something else.
+        """
+
+    async def put(self, page: Page) -> None:
+        """Take a page in, together with its mark; safe to repeat.
+
+        Raises:
+            StoreError: somebody else moves into the same target.
+        """
+
+    async def contents(self) -> Contents:
+        """What it holds by now."""
+
+    async def finish(self, stop_reason: str) -> None:
+        """Make a store of it, with nothing running; runs that are open in it have ended, for this reason.
+
+        Raises:
+            StoreError: somebody else has done so.
+        """
+
+
+def _nobody(progress: Progress) -> None:
+    """Who is told where nobody asked to be."""
+
+
+async def move(source: Source, sink: Sink, told: Callable[[Progress], None] = _nobody) -> Contents:
+    """Move a store, or go on with it; returns what was moved, counted in both.
+
+    Raises:
+        StoreError: a run is alive in the source, or changed it meanwhile; the target holds something else; the counts
+            differ. The source is left as it is in any case.
+    """
+    if alive := await source.living():
+        what = f"{source.name}: a run is alive ({', '.join(alive)}), and what it does would be left behind"
+        raise StoreError(what, remedy="Stop it (Ctrl+C loses nothing) or let it end, then migrate again.")
+    return await copy(source, sink, "crashed", told)
+
+
+async def copy(source: Source, sink: Sink, stop_reason: str, told: Callable[[Progress], None] = _nobody) -> Contents:
+    """As ``move``, whoever is at work: the source shows one state from beginning to end."""
+    origin = Origin(source.name, await source.state())
+    held = await source.contents()
+    await _move_pages(source, sink, await sink.begin(origin), held, told)
+    if await source.state() != origin.state:
+        raise StoreError(f"{source.name}: has changed meanwhile", remedy="Migrate again; it begins anew.")
+    if (arrived := await sink.contents()) != held:
+        raise StoreError(f"{sink.name}: the counts differ from those of {source.name}: {_differences(held, arrived)}")
+    await sink.finish(stop_reason)
+    return held
+
+
+async def _move_pages(source: Source, sink: Sink, mark: Mark, held: Contents, told: Callable[[Progress], None]) -> None:
+    of = held.jobs + sum(held.others.values())
+    while mark.table < len(TABLES):
+        table = TABLES[mark.table]
+        rows = await source.page(table, mark.after)
+        page = Page(table, rows, mark, _next(mark, table, rows))
+        await sink.put(page)
+        mark = page.after
+        told(Progress(table.name, mark.rows, of))
+
+
+def _next(mark: Mark, table: Table, rows: list[Row]) -> Mark:
+    in_all = mark.rows + len(rows)
+    return Mark(mark.table, table.key_of(rows[-1]), in_all) if len(rows) == PAGE else Mark(mark.table + 1, None, in_all)
+
+
+def _differences(held: Contents, arrived: Contents) -> str:
+    ours = {**{f"{kind} {status}": count for (kind, status), count in held.by_status.items()}, **held.others}
+    theirs = {**{f"{kind} {status}": count for (kind, status), count in arrived.by_status.items()}, **arrived.others}
+    names = [name for name in {**ours, **theirs} if ours.get(name, 0) != theirs.get(name, 0)]
+    return ", ".join(f"{name} {ours.get(name, 0):,} and {theirs.get(name, 0):,}" for name in names)
