@@ -19,7 +19,7 @@ from rowcall.model.events import CallEnded, Event, Joined, LateOutcome, LoopBloc
 from rowcall.model.job import Record
 from rowcall.model.outcome import Action, Decision, Failure, FailureClass
 from rowcall.run.pipeline import Pipeline
-from rowcall.sources.sample import Sampled
+from rowcall.sources.sample import Sample
 
 VALID = fastjsonschema.compile(schema())
 KEY = "sk-the-very-secret-value"
@@ -41,7 +41,7 @@ class Rows:
 
 
 def sample(numbers, count):
-    return [int(record.data["id"]) for record in Sampled(Rows(numbers), lambda record: record.data["id"], count)]
+    return [int(record.data["id"]) for record in Sample(Rows(numbers), lambda record: record.data["id"], count)]
 
 
 def test_a_sample_is_stable():

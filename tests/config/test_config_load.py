@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field, ValidationError
 
 from rowcall.config import Config, Rate, load
-from rowcall.config.error_text import Fault, explain
+from rowcall.config.error_text import ConfigFault, explain
 from rowcall.config.load import default_name
 from rowcall.model.errors import ConfigError
 
@@ -482,7 +482,7 @@ def test_an_error_without_words_of_its_own_has_those_it_came_with():
     with pytest.raises(ValidationError) as caught:
         Even(number=3)
     assert explain(caught.value, Even) == [
-        Fault(("number",), "[number] is wrong: Input should be a multiple of 2, not 3")
+        ConfigFault(("number",), "[number] is wrong: Input should be a multiple of 2, not 3")
     ]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from rowcall.config import load
 from rowcall.model.errors import ConfigError
-from rowcall.model.store_location import StorePlace
+from rowcall.model.store_location import StoreLocation
 
 CONFIG = """
 name = "t"
@@ -45,7 +45,7 @@ def loaded(tmp_path):
 )
 def test_a_place_shows_where_it_is_and_no_secret(url, shown):
     """The text of a URL has neither its password nor parameters that may be secret, however the password is written."""
-    place = StorePlace.of(url)
+    place = StoreLocation.of(url)
     assert str(place) == shown
     assert place.url == url
     assert "s3" not in repr(place)
@@ -64,13 +64,13 @@ def test_a_place_shows_where_it_is_and_no_secret(url, shown):
 def test_what_is_no_place_is_refused_without_repeating_it(written):
     """Another scheme, or a password whose slash or @ is not escaped, is refused; the words repeat nothing of it."""
     with pytest.raises(ValueError, match="must be a file, or a URL") as caught:
-        StorePlace.of(written)
+        StoreLocation.of(written)
     assert "s3" not in str(caught.value)
 
 
 def test_a_file_is_relative_to_the_config(loaded, tmp_path):
     """A path in the config stands beside it, wherever the command is started."""
-    assert loaded('"sub/t.db"').store_place == StorePlace(tmp_path / "sub/t.db")
+    assert loaded('"sub/t.db"').store_place == StoreLocation(tmp_path / "sub/t.db")
 
 
 def test_a_url_with_a_password_is_hidden_in_the_settings(loaded):
@@ -88,7 +88,7 @@ def test_a_url_comes_from_a_variable_or_a_file(loaded, monkeypatch, tmp_path, ki
     monkeypatch.setenv("DB", url)
     (tmp_path / "DB").write_text(f"{url}\n")
     config = loaded(f'{{ {kind} = "DB" }}')
-    assert config.store_place == StorePlace.of(url)
+    assert config.store_place == StoreLocation.of(url)
     assert "s3cret" not in json.dumps(config.settings())
 
 
@@ -127,9 +127,9 @@ def test_a_wrong_place_is_a_fault_of_the_config(loaded, store):
 def test_a_store_is_at_its_own_file_alone(tmp_path, monkeypatch):
     """The output may not be the store, by whatever name; a store on a server is no file."""
     monkeypatch.chdir(tmp_path)
-    assert StorePlace.of("t.db").is_at(tmp_path / "x" / ".." / "t.db")
-    assert not StorePlace.of("t.db").is_at(tmp_path / "u.db")
-    assert not StorePlace.of("postgresql://db/t.db").is_at(tmp_path / "t.db")
+    assert StoreLocation.of("t.db").is_at(tmp_path / "x" / ".." / "t.db")
+    assert not StoreLocation.of("t.db").is_at(tmp_path / "u.db")
+    assert not StoreLocation.of("postgresql://db/t.db").is_at(tmp_path / "t.db")
 
 
 def test_a_home_that_nobody_has_is_no_place(loaded):

@@ -12,7 +12,7 @@ from paceworld import AtOnce, Bucket, Chance, Refused, Window, World
 
 from rowcall.limits.adaptive import Adaptive, Narrowed
 from rowcall.limits.concurrency import Passage, Slots
-from rowcall.limits.headers import Said
+from rowcall.limits.headers import LimitHeaders
 from rowcall.limits.rate import Limit
 from rowcall.limits.room import Room
 from rowcall.limits.server_quotas import Quotas
@@ -50,9 +50,9 @@ def test_a_window_that_tells_is_used_to_the_full():
 def test_nothing_left_waits_for_the_reset():
     """With nothing left no call leaves before the reset, and calls sent meanwhile are taken off what is left."""
     quotas = Quotas()
-    quotas.hear([Said("requests", 0, 30.0, 100)], 7, now=100.0)
+    quotas.hear([LimitHeaders("requests", 0, 30.0, 100)], 7, now=100.0)
     assert quotas.spacing(100.0, 7).at == 130.0
-    quotas.hear([Said("requests", 5, 30.0, 100)], 8, now=101.0)
+    quotas.hear([LimitHeaders("requests", 5, 30.0, 100)], 8, now=101.0)
     assert quotas.spacing(101.0, 8).gap == 6.0
     assert quotas.spacing(101.0, 10).gap == 10.0
     assert quotas.spacing(101.0, 13).at == 131.0
@@ -61,40 +61,40 @@ def test_nothing_left_waits_for_the_reset():
 def test_after_the_reset_calls_go_on_at_the_average():
     """Once the reset has passed and nothing is known of the new window, calls are spread over its length."""
     quotas = Quotas()
-    quotas.hear([Said("requests", 0, 60.0, 120)], 1, now=0.0)
+    quotas.hear([LimitHeaders("requests", 0, 60.0, 120)], 1, now=0.0)
     assert quotas.spacing(61.0, 500).gap == 0.5
 
 
 def test_an_older_reply_changes_nothing():
     """Replies that come in out of order do not bring back what is spent."""
     quotas = Quotas()
-    quotas.hear([Said("requests", 3, 30.0, 100)], 9, now=0.0)
-    quotas.hear([Said("requests", 50, 30.0, 100)], 4, now=0.1)
+    quotas.hear([LimitHeaders("requests", 3, 30.0, 100)], 9, now=0.0)
+    quotas.hear([LimitHeaders("requests", 50, 30.0, 100)], 4, now=0.1)
     assert quotas.spacing(0.1, 9).gap == pytest.approx(30 / 3, rel=0.01)
 
 
 def test_a_days_quota_is_not_spread_over_the_day():
     """What is left of a long window is spread over a minute."""
     quotas = Quotas()
-    quotas.hear([Said("requests", 100, 80_000.0, 1000)], 1, now=0.0)
+    quotas.hear([LimitHeaders("requests", 100, 80_000.0, 1000)], 1, now=0.0)
     assert quotas.spacing(0.0, 1).gap == 0.6
 
 
 def test_tokens_are_reckoned_in_calls():
     """What a call costs in tokens is seen from what is left after each; until then tokens hold nothing back."""
     quotas = Quotas()
-    quotas.hear([Said("tokens", 10_000, 60.0, 90_000, by_request=False)], 1, now=0.0)
+    quotas.hear([LimitHeaders("tokens", 10_000, 60.0, 90_000, by_request=False)], 1, now=0.0)
     assert quotas.spacing(0.0, 1).gap == 0
-    quotas.hear([Said("tokens", 8_000, 60.0, 90_000, by_request=False)], 3, now=1.0)
+    quotas.hear([LimitHeaders("tokens", 8_000, 60.0, 90_000, by_request=False)], 3, now=1.0)
     assert quotas.spacing(1.0, 3).gap == 60 / 8
-    quotas.hear([Said("tokens", 900, 60.0, 90_000, by_request=False)], 10, now=2.0)
+    quotas.hear([LimitHeaders("tokens", 900, 60.0, 90_000, by_request=False)], 10, now=2.0)
     assert quotas.spacing(2.0, 10).at == 62.0
 
 
 def test_a_refused_call_knows_better_than_the_reset():
     """A bucket that is empty is full only at its reset, but a refusal says when it holds one call."""
     quotas = Quotas()
-    quotas.hear([Said("requests", 0, 60.0, 600)], 1, now=0.0, retry_after=0.1)
+    quotas.hear([LimitHeaders("requests", 0, 60.0, 600)], 1, now=0.0, retry_after=0.1)
     assert quotas.spacing(0.0, 1).at == pytest.approx(0.1)
 
 

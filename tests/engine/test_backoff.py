@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rowcall.failures.gate import Verdict
-from rowcall.failures.retries import LONGEST_WAIT, RetryPolicy, Standing, decide, retry_after
+from rowcall.failures.retries import LONGEST_WAIT, Evidence, RetryPolicy, decide, retry_after
 from rowcall.model.job import Job
 from rowcall.model.outcome import Action, Failure, FailureClass
 
@@ -24,16 +24,16 @@ def fail(cls, **more):
 
 
 SCHEMA = fail(C.ANSWER, reason="schema")
-LATER = Standing(succeeded=True)
-FIRST = Standing()
-KNOWN = Standing(request_known=True)
+LATER = Evidence(succeeded=True)
+FIRST = Evidence()
+KNOWN = Evidence(request_known=True)
 
 
 def proven(**more):
-    return Standing(verdict=V.PROVEN, succeeded=True, **more)
+    return Evidence(verdict=V.PROVEN, succeeded=True, **more)
 
 
-EXCUSED = Standing(verdict=V.EXCUSED, succeeded=True)
+EXCUSED = Evidence(verdict=V.EXCUSED, succeeded=True)
 
 TABLE = {
     "not sent, open": (fail(C.NOT_SENT), job(), LATER, A.HOLD, 0, False),
@@ -44,13 +44,13 @@ TABLE = {
     "not sent, excused, however often": (
         fail(C.NOT_SENT),
         job(),
-        Standing(verdict=V.EXCUSED, releases=10),
+        Evidence(verdict=V.EXCUSED, releases=10),
         A.RELEASE,
         60,
         False,
     ),
     "reused, first time": (fail(C.REUSED), job(), LATER, A.RELEASE, 0, False),
-    "reused, again: as maybe sent": (fail(C.REUSED), job(), Standing(reused=True), A.HOLD, 0, False),
+    "reused, again: as maybe sent": (fail(C.REUSED), job(), Evidence(reused=True), A.HOLD, 0, False),
     "maybe sent, open": (fail(C.MAYBE_SENT), job(), LATER, A.HOLD, 0, False),
     "maybe sent, excused": (fail(C.MAYBE_SENT), job(), EXCUSED, A.RELEASE, 1, False),
     "maybe sent, proven": (fail(C.MAYBE_SENT), job(), proven(), A.RETRY, 1, False),
@@ -61,8 +61,8 @@ TABLE = {
     "server, proven: attempts used up": (fail(C.SERVER), job(attempts=2), proven(), A.FAIL, 0, False),
     "server, proven: told not to retry": (fail(C.SERVER, retry=False), job(), proven(), A.FAIL, 0, False),
     "pace": (fail(C.PACE, retry_after=4.0), job(), LATER, A.RELEASE, 4, False),
-    "pace, nothing said": (fail(C.PACE), job(), Standing(streak=3), A.RELEASE, 4, False),
-    "pace, 100 times while others passed": (fail(C.PACE), job(), Standing(rests=100), A.FAIL, 0, False),
+    "pace, nothing said": (fail(C.PACE), job(), Evidence(streak=3), A.RELEASE, 4, False),
+    "pace, 100 times while others passed": (fail(C.PACE), job(), Evidence(rests=100), A.FAIL, 0, False),
     "money": (fail(C.MONEY), job(), LATER, A.RELEASE, 0, True),
     "setup, nothing succeeded yet": (fail(C.SETUP, status=401), job(), FIRST, A.RELEASE, 0, True),
     "setup, 404 first": (fail(C.SETUP, status=404), job(), FIRST, A.RELEASE, 0, True),
@@ -77,10 +77,10 @@ TABLE = {
     "record, nothing succeeded yet": (fail(C.RECORD, status=400), job(), FIRST, A.HOLD, 0, False),
     "record, request known": (fail(C.RECORD, status=400), job(), KNOWN, A.FAIL, 0, False),
     "record, later": (fail(C.RECORD, status=422), job(), LATER, A.FAIL, 0, False),
-    "record, excused": (fail(C.RECORD), job(), Standing(verdict=V.EXCUSED), A.RELEASE, 0, False),
+    "record, excused": (fail(C.RECORD), job(), Evidence(verdict=V.EXCUSED), A.RELEASE, 0, False),
     "record, given up by its handler": (fail(C.RECORD, final=True), job(), FIRST, A.FAIL, 0, False),
     "later": (fail(C.LATER, retry_after=30.0), job(), FIRST, A.RELEASE, 30, False),
-    "later, put off 100 times before": (fail(C.LATER, retry_after=30.0), job(), Standing(rests=100), A.FAIL, 0, False),
+    "later, put off 100 times before": (fail(C.LATER, retry_after=30.0), job(), Evidence(rests=100), A.FAIL, 0, False),
     "answer, nothing succeeded yet": (fail(C.ANSWER), job(), FIRST, A.HOLD, 0, False),
     "answer, later: one more try": (fail(C.ANSWER), job(), LATER, A.RETRY, 1, False),
     "answer, its own budget used up": (SCHEMA, job(attempts=1, rejected=["schema"]), LATER, A.FAIL, 0, False),

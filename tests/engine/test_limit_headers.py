@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rowcall.limits.headers import LONGEST_RESET, Said, said
+from rowcall.limits.headers import LONGEST_RESET, LimitHeaders, said
 
 DATE = "Wed, 21 Oct 2015 07:28:00 GMT"
 THEN = 1_445_412_480  # the same moment
@@ -27,10 +27,13 @@ def generic(reset, **more):
 
 
 FORMS = {
-    "OpenAI, ms": (openai("requests", "500", "499", "120ms"), [Said("requests", 499, 0.12, 500)]),
-    "OpenAI, minutes": (openai("requests", "500", "0", "6m0s"), [Said("requests", 0, 360, 500)]),
-    "OpenAI, hours": (openai("tokens", "9e4", "12", "1h2m3.5s"), [Said("tokens", 12, 3723.5, 9, False)]),
-    "Cerebras, seconds": (openai("tokens-minute", "100", "5", "33.5"), [Said("tokens-minute", 5, 33.5, 100, False)]),
+    "OpenAI, ms": (openai("requests", "500", "499", "120ms"), [LimitHeaders("requests", 499, 0.12, 500)]),
+    "OpenAI, minutes": (openai("requests", "500", "0", "6m0s"), [LimitHeaders("requests", 0, 360, 500)]),
+    "OpenAI, hours": (openai("tokens", "9e4", "12", "1h2m3.5s"), [LimitHeaders("tokens", 12, 3723.5, 9, False)]),
+    "Cerebras, seconds": (
+        openai("tokens-minute", "100", "5", "33.5"),
+        [LimitHeaders("tokens-minute", 5, 33.5, 100, False)],
+    ),
     "Anthropic": (
         {
             "date": DATE,
@@ -41,38 +44,38 @@ FORMS = {
             "anthropic-ratelimit-input-tokens-remaining": "39000",
             "anthropic-ratelimit-input-tokens-reset": "2015-10-21T07:28:01.5+00:00",
         },
-        [Said("requests", 49, 12, 50), Said("input-tokens", 39000, 1.5, 40000, False)],
+        [LimitHeaders("requests", 49, 12, 50), LimitHeaders("input-tokens", 39000, 1.5, 40000, False)],
     ),
-    "generic, seconds from now": (generic("30"), [Said("requests", 7, 30, 60)]),
-    "generic, epoch seconds": (generic(str(THEN + 30), date=DATE), [Said("requests", 7, 30, 60)]),
-    "generic, epoch ms": (generic(f"{THEN + 30}500", date=DATE), [Said("requests", 7, 30.5, 60)]),
-    "generic, a date": (generic("Wed, 21 Oct 2015 07:28:30 GMT", date=DATE), [Said("requests", 7, 30, 60)]),
-    "generic, past": (generic(str(THEN - 30), date=DATE), [Said("requests", 7, 0, 60)]),
+    "generic, seconds from now": (generic("30"), [LimitHeaders("requests", 7, 30, 60)]),
+    "generic, epoch seconds": (generic(str(THEN + 30), date=DATE), [LimitHeaders("requests", 7, 30, 60)]),
+    "generic, epoch ms": (generic(f"{THEN + 30}500", date=DATE), [LimitHeaders("requests", 7, 30.5, 60)]),
+    "generic, a date": (generic("Wed, 21 Oct 2015 07:28:30 GMT", date=DATE), [LimitHeaders("requests", 7, 30, 60)]),
+    "generic, past": (generic(str(THEN - 30), date=DATE), [LimitHeaders("requests", 7, 0, 60)]),
     "generic, spelled otherwise": (
         {"x-rate-limit-limit": "15", "x-rate-limit-remaining": "3", "x-rate-limit-reset": "9"},
-        [Said("requests", 3, 9, 15)],
+        [LimitHeaders("requests", 3, 9, 15)],
     ),
     "draft 05": (
         {"ratelimit-limit": "100, 100;w=60", "ratelimit-remaining": "50", "ratelimit-reset": "20"},
-        [Said("requests", 50, 20, 100)],
+        [LimitHeaders("requests", 50, 20, 100)],
     ),
-    "draft 07": ({"ratelimit": "limit=100, remaining=50, reset=5"}, [Said("requests", 50, 5, 100)]),
+    "draft 07": ({"ratelimit": "limit=100, remaining=50, reset=5"}, [LimitHeaders("requests", 50, 5, 100)]),
     "draft 10": (
         {"ratelimit": '"burst";r=50;t=30, day;r=10', "ratelimit-policy": '"burst";q=100;w=60,"day";q=1000;w=86400'},
-        [Said("burst", 50, 30, 100), Said("day", 10, 86400, 1000)],
+        [LimitHeaders("burst", 50, 30, 100), LimitHeaders("day", 10, 86400, 1000)],
     ),
     "draft 10, other units": (
         {
             "ratelimit": '"size";r=5000;t=3, "at once";r=2;t=9',
             "ratelimit-policy": '"size";q=9000;w=60;qu="content-bytes", "at once";q=4;qu="concurrent-requests"',
         },
-        [Said("size", 5000, 3, 9000, False)],
+        [LimitHeaders("size", 5000, 3, 9000, False)],
     ),
     "no limit": (
         {"x-ratelimit-remaining-requests": "4", "x-ratelimit-reset-requests": "2s"},
-        [Said("requests", 4, 2)],
+        [LimitHeaders("requests", 4, 2)],
     ),
-    "longer than anything": (generic("9" * 17), [Said("requests", 7, LONGEST_RESET, 60)]),
+    "longer than anything": (generic("9" * 17), [LimitHeaders("requests", 7, LONGEST_RESET, 60)]),
 }
 
 

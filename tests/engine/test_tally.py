@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rowcall.model.events import CallEnded, LateOutcome, RequestEnded, Settled
 from rowcall.model.outcome import Action, Decision, Failure, FailureClass, Success, Usage
-from rowcall.model.run_stats import Latencies, Tally
+from rowcall.model.run_stats import Latencies, RunStats
 
 
 @given(st.lists(st.floats(0.0001, 1000), min_size=1, max_size=200), st.sampled_from([0.5, 0.95, 0.99, 1.0]))
@@ -31,7 +31,7 @@ def test_no_latency_no_percentile():
 
 def test_counts():
     """Requests by status or reason, records by what became of them, tokens of failed calls too."""
-    tally = Tally()
+    tally = RunStats()
     failed = Failure(FailureClass.SERVER, "http_500", "no", 500, usage=Usage(input=3))
     for event in (
         RequestEnded("a", 200, "", 0.1),

@@ -7,7 +7,7 @@ import pytest
 from rowcall.config import Secret
 from rowcall.model.errors import ConfigError
 from rowcall.model.outcome import Failure, Reply
-from rowcall.providers import Call, make_provider
+from rowcall.providers import CallContext, make_provider
 from rowcall.providers.group_requests import Grouping
 
 BODY = {"model": "m", "input": "{{ row.text }}"}
@@ -23,7 +23,7 @@ def grouping(preset="openai", **keys):
 def test_who_can(preset):
     """Embeddings of all that speak like OpenAI take many texts."""
     group = grouping(preset)
-    assert group.text_of(group.provider.build({"text": "a"}, Call("k"))) == "a"
+    assert group.text_of(group.provider.build({"text": "a"}, CallContext("k"))) == "a"
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_the_request():
     """It is the single one with a list of texts, and a key made of those of its records."""
     group = grouping(request_headers={"Idempotency-Key": "{{ call.key }}", "X-Team": "a"}, api_key="sk-1")
     request = group.build({"text": "a"}, ["a", "b"], ["k1", "k2"])
-    single = group.provider.build({"text": "a"}, Call("k1"))
+    single = group.provider.build({"text": "a"}, CallContext("k1"))
     assert request.content == b'{"model":"m","input":["a","b"]}'
     assert (request.method, request.url) == (single.method, single.url)
     assert request.headers["content-length"] == str(len(request.content))
@@ -68,7 +68,7 @@ def test_what_is_no_text_goes_by_itself():
     """Lists, numbers and null, as a template that is one expression gives them, stay as they are."""
     group = grouping()
     for value in (["a", "b"], 7, None):
-        assert group.text_of(group.provider.build({"text": value}, Call("k"))) is None
+        assert group.text_of(group.provider.build({"text": value}, CallContext("k"))) is None
 
 
 def test_a_secret_is_not_repeated():

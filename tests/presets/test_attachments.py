@@ -15,10 +15,10 @@ from rowcall.calls.requests import RequestCaller, Wire
 from rowcall.limits.rate import Rate
 from rowcall.model.errors import AttachmentError, ConfigError, TemplateError
 from rowcall.model.job import Job, Status
-from rowcall.providers import Call, make_provider
+from rowcall.providers import CallContext, make_provider
 from rowcall.sources.keys import input_hash
 
-PLAIN = Call("k")
+PLAIN = CallContext("k")
 CAT, DOG = b"\x89PNG cat", b"\xff\xd8 dog"
 
 
@@ -177,8 +177,8 @@ def test_a_path_that_is_written_out(folder):
 def test_size_limit(folder):
     """A file above the limit is refused with both sizes; one that meets it goes."""
     with pytest.raises(AttachmentError, match=r"cat\.png has 8 bytes, and \[request\] max_attachment is 7"):
-        provider(folder, {"x": IMAGE}, max_attachment=7).build({"image": "images/cat.png"}, Call("k"))
-    assert provider(folder, {"x": IMAGE}, max_attachment=8).build({"image": "images/cat.png"}, Call("k"))
+        provider(folder, {"x": IMAGE}, max_attachment=7).build({"image": "images/cat.png"}, CallContext("k"))
+    assert provider(folder, {"x": IMAGE}, max_attachment=8).build({"image": "images/cat.png"}, CallContext("k"))
 
 
 def test_a_form_that_is_none(folder):
@@ -197,7 +197,7 @@ def test_data_attaches_nothing(folder):
 
 def test_a_guess_reads_nothing(folder):
     """A bare call has empty texts for the files, also for those that are not there."""
-    bare = Call("k", bare=True)
+    bare = CallContext("k", bare=True)
     assert sent(folder, {"x": IMAGE, "y": [IMAGE]}, bare, image="nowhere.png") == {"x": "", "y": [""]}
 
 

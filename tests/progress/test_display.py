@@ -30,9 +30,9 @@ from rowcall.model.events import (
     Stopping,
 )
 from rowcall.model.outcome import Action, Decision, Failure, FailureClass, Success, Usage
-from rowcall.model.run_stats import Tally
-from rowcall.progress import Progress
-from rowcall.progress.event_counts import Following, Speed
+from rowcall.model.run_stats import RunStats
+from rowcall.progress import ProgressDisplay
+from rowcall.progress.event_counts import EventCounts, Speed
 from rowcall.progress.number_text import clean, counted, rate_text, short_number, short_time
 from rowcall.progress.screen import Screen
 from rowcall.progress.terminal_block import block
@@ -102,7 +102,7 @@ def test_a_narrow_terminal_sees_what_holds_the_run_up():
 def test_the_data_is_never_markup():
     """Brackets, emoji codes and escapes in a message or a key are shown as they are, or as blanks."""
     hostile = "[red]x[/red] :smile: \x1b[2J\r\n[link=http://a]b[/link]"
-    following = Following()
+    following = EventCounts()
     following.calls = {hostile: monotonic() - 60}
     view = view_of(stand_in(outage=Closed(monotonic(), refused(hostile), None)), following, 0.0)
     text = "\n".join(drawn(view, 300))
@@ -192,7 +192,7 @@ def stand_in(**facts):
     usual = {
         "progress": (100, 40, 2),
         "enqueued": Enqueued(new=100),
-        "tally": Tally(),
+        "tally": RunStats(),
         "reading": False,
         "in_flight": 8,
         "slots": 8,
@@ -221,39 +221,39 @@ def settled(key, action):
 
 def test_time_left_is_that_of_the_records_left():
     """What was done before the run is no speed: time left is the rest over the speed, and unknown while it reads."""
-    view = view_of(stand_in(), Following(), 2.0)
+    view = view_of(stand_in(), EventCounts(), 2.0)
     assert (view.total, view.done, view.failed, view.left) == (100, 40, 2, 29.0)
-    assert view_of(stand_in(reading=True), Following(), 2.0).left is None
-    assert view_of(stand_in(), Following(), 0.0).left is None
-    assert view_of(stand_in(held_up=HeldUp("resting")), Following(), 2.0).left is None
-    assert view_of(stand_in(held_up=HeldUp("rate limit")), Following(), 2.0).left == 29.0
+    assert view_of(stand_in(reading=True), EventCounts(), 2.0).left is None
+    assert view_of(stand_in(), EventCounts(), 0.0).left is None
+    assert view_of(stand_in(held_up=HeldUp("resting")), EventCounts(), 2.0).left is None
+    assert view_of(stand_in(held_up=HeldUp("rate limit")), EventCounts(), 2.0).left == 29.0
 
 
 def test_with_a_limit_the_limit_is_the_whole():
     """With -n the bar, the counts and the time left are of those N; of fewer where the input has no more."""
     pipeline = stand_in()
     pipeline.tally.settled[Action.DONE] = 3
-    view = view_of(pipeline, Following(), 1.0, limit=10)
+    view = view_of(pipeline, EventCounts(), 1.0, limit=10)
     assert (view.total, view.done, view.failed, view.left) == (10, 3, 0, 7.0)
-    assert view_of(pipeline, Following(), 1.0, limit=1000).total == 61
+    assert view_of(pipeline, EventCounts(), 1.0, limit=1000).total == 61
 
 
 def test_money_is_shown_where_it_is_known():
     """The cost at the end follows from the records left; without a price, or while it reads, none is said."""
     pipeline = stand_in()
     pipeline.tally.settled[Action.DONE] = 29
-    assert view_of(pipeline, Following(), 1.0).expected is None
+    assert view_of(pipeline, EventCounts(), 1.0).expected is None
     assert "$" not in "".join(drawn(replace(VIEW, usage=Usage(1, 1)), 120))
     pipeline.tally.usage = Usage(cost=1_000_000_000)
-    assert view_of(pipeline, Following(), 1.0).expected == 3_000_000_000
-    assert view_of(stand_in(tally=pipeline.tally, reading=True), Following(), 1.0).expected is None
+    assert view_of(pipeline, EventCounts(), 1.0).expected == 3_000_000_000
+    assert view_of(stand_in(tally=pipeline.tally, reading=True), EventCounts(), 1.0).expected is None
     [shown] = [line for line in drawn(replace(VIEW, expected=None), 120) if "$" in line]
     assert "$1.21   p50" in shown
 
 
 def test_cancelled_records_are_nothing_to_wait_for():
     """Records that were cancelled are no part of the whole."""
-    assert view_of(stand_in(enqueued=Enqueued(new=90, cancelled=10)), Following(), 1.0).total == 90
+    assert view_of(stand_in(enqueued=Enqueued(new=90, cancelled=10)), EventCounts(), 1.0).total == 90
 
 
 @pytest.mark.parametrize(
@@ -271,12 +271,12 @@ def test_cancelled_records_are_nothing_to_wait_for():
 )
 def test_what_holds_it_up(facts, said):
     """Offline, a rest, the first call, the pace: each is named, with its end where it is known."""
-    assert said in view_of(stand_in(**facts), Following(), 0.0).held_up
+    assert said in view_of(stand_in(**facts), EventCounts(), 0.0).held_up
 
 
 def test_what_the_events_tell():
     """Calls under way with their age, records that wait for another try, and that it stops."""
-    following = Following()
+    following = EventCounts()
     for key in "ab":
         following(CallBegan(key))
     following(CallEnded("a", Success(1), Decision(Action.DONE)))
@@ -295,7 +295,7 @@ def test_what_the_events_tell():
 
 def test_what_fails_before_anything_succeeded_is_named():
     """Until the first success the display says what the latest call failed with; afterwards the counts do."""
-    following = Following()
+    following = EventCounts()
     failed = CallEnded("a", refused("refused:\x1b[2J 127.0.0.1:9"), Decision(Action.RELEASE))
     following(failed)
     assert view_of(stand_in(), following, 0.0).held_up == "nothing has succeeded yet: refused: [2J 127.0.0.1:9"
@@ -306,16 +306,16 @@ def test_what_fails_before_anything_succeeded_is_named():
 
 def test_fewer_calls_at_a_time_are_explained():
     """Once the API has slowed a run, the display says to how many and why, until all slots are in use again."""
-    following = Following()
+    following = EventCounts()
     following(Slowed(3, "HTTP 429: slow down"))
     assert view_of(stand_in(slots=3), following, 0.0).held_up == "slowed to 3 at a time: HTTP 429: slow down"
     assert not view_of(stand_in(slots=8), following, 0.0).held_up
-    assert not view_of(stand_in(slots=3), Following(), 0.0).held_up
+    assert not view_of(stand_in(slots=3), EventCounts(), 0.0).held_up
 
 
 def test_slow_calls_are_named():
     """The oldest calls, once they take thrice as long as most did and at least ten seconds."""
-    following = Following()
+    following = EventCounts()
     following.calls = {"old": monotonic() - 45, "young": monotonic() - 9}
     assert [key for key, _ in view_of(stand_in(), following, 0.0).slow] == ["old"]
     pipeline = stand_in()
@@ -340,7 +340,7 @@ def test_speed_is_of_the_last_half_minute():
 
 async def test_an_outage_or_a_pause_is_no_slowness(monkeypatch):
     """The time in which nothing could be done is left out of the speed, so that time left is right soon after it."""
-    progress = Progress(Terminal())
+    progress = ProgressDisplay(Terminal())
     clock = iter([0.0, 10.0, 500.0, 501.0])
     monkeypatch.setattr("rowcall.progress.display.monotonic", lambda: next(clock))
     pipeline = stand_in()
@@ -364,7 +364,7 @@ async def test_a_run_is_shown_while_it_works(pipeline, limit, monkeypatch):
     """A run on a terminal draws its block and leaves nothing of it behind."""
     monkeypatch.setattr("rowcall.progress.display.REDRAW", 0.01)
     terminal = Terminal(columns=80)
-    progress = Progress(terminal)
+    progress = ProgressDisplay(terminal)
     run = pipeline(progress.hear)
     progress.start(run, limit=limit)
     report = await run.run(Options(limit=limit))
@@ -381,7 +381,7 @@ async def test_a_log_gets_plain_lines(pipeline):
     """What is no terminal gets whole lines and no escapes; with ``quiet`` nothing."""
     log, silent = io.StringIO(), io.StringIO()
     for stream, quiet in ((log, False), (silent, True)):
-        progress = Progress(stream, quiet=quiet, plain_every=0.02)
+        progress = ProgressDisplay(stream, quiet=quiet, plain_every=0.02)
         run = pipeline(progress.hear)
         progress.start(run)
         await run.run()
@@ -400,7 +400,7 @@ async def test_a_reader_that_has_gone_stops_nothing(pipeline):
         def write(self, text):
             raise BrokenPipeError
 
-    progress = Progress(Gone(), plain_every=0.01)
+    progress = ProgressDisplay(Gone(), plain_every=0.01)
     run = pipeline(progress.hear)
     progress.start(run)
     assert (await run.run()).done == 60
@@ -410,7 +410,7 @@ async def test_a_reader_that_has_gone_stops_nothing(pipeline):
 def test_what_is_worth_a_line():
     """An outage and its end are said once; a rest once for as long as it lasts, and a short one not at all."""
     log = io.StringIO()
-    progress = Progress(log)
+    progress = ProgressDisplay(log)
     for event in (
         GateClosed("refused\x1b[2J"),
         GateOpened(80.0),
@@ -433,7 +433,7 @@ def test_what_is_worth_a_line():
 
 async def test_a_display_that_is_closed_before_anything_happens():
     """Closing right after the start is no error."""
-    progress = Progress(Terminal())
+    progress = ProgressDisplay(Terminal())
     progress.start(stand_in())
     await asyncio.sleep(0)
     await progress.close()

@@ -20,7 +20,7 @@ from rowcall.engine.stop_reasons import Ending
 from rowcall.model.events import InputRead
 from rowcall.model.job import Status
 from rowcall.model.outcome import Action, Usage
-from rowcall.model.run_stats import Tally
+from rowcall.model.run_stats import RunStats
 from rowcall.providers.error_replies import REASONS
 from rowcall.store.types import Counts, Enqueued, ErrorGroup
 
@@ -53,7 +53,7 @@ def ended(report, config):
 
 
 def report(reason="done", message="", *, done=3, failed=0, left=0, **more):
-    tally = Tally()
+    tally = RunStats()
     tally.calls, tally.usage = done + failed, Usage(1_000, 200, 500, 20)
     tally.by_status.update({"200": done} | ({"500": failed} if failed else {}))
     tally.settled.update({Action.DONE: done, Action.FAIL: failed})

@@ -7,9 +7,9 @@ import pytest
 from rowcall.model import json_values
 from rowcall.model.errors import ConfigError
 from rowcall.model.outcome import Failure, Reply
-from rowcall.providers import Call, make_provider
+from rowcall.providers import CallContext, make_provider
 
-LONGER = Call("k", longer=True)
+LONGER = CallContext("k", longer=True)
 
 
 def read(document, **keys):
@@ -84,19 +84,19 @@ LIMITS = {
 def test_a_longer_answer_is_asked_for(preset, path, body, place):
     """The larger limit stands where the preset has its own, and nothing else changes; other calls do not have it."""
     provider = make_provider(preset, path=path, body=body, longer=2000)
-    plain = json.loads(provider.build({}, Call("k")).content)
+    plain = json.loads(provider.build({}, CallContext("k")).content)
     longer = json.loads(provider.build({}, LONGER).content)
     outer, _, inner = place.partition(".")
     expected = {**plain.get(outer, {}), inner: 2000} if inner else 2000
     assert longer == {**plain, outer: expected}
     assert "2000" not in json.dumps(plain)
-    assert json.loads(provider.build({}, Call("k")).content) == plain
+    assert json.loads(provider.build({}, CallContext("k")).content) == plain
 
 
 def test_a_longer_answer_without_a_limit():
     """Without on_truncated nothing changes."""
     provider = make_provider("openai", body={**CHAT, "max_tokens": 5})
-    assert provider.build({}, LONGER).content == provider.build({}, Call("k")).content
+    assert provider.build({}, LONGER).content == provider.build({}, CallContext("k")).content
 
 
 @pytest.mark.parametrize(("preset", "path"), [("http", None), ("openai", "/embeddings")])

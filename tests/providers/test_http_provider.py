@@ -11,10 +11,10 @@ from rowcall.config import Secret
 from rowcall.model import json_values
 from rowcall.model.errors import ConfigError, TemplateError
 from rowcall.model.outcome import Failure, FailureClass, Reply, Success
-from rowcall.providers import Call, make_provider
+from rowcall.providers import CallContext, make_provider
 
 HOSTILE = json.loads((Path(__file__).parent.parent / "data/strings/blns.json").read_text())
-CALL = Call("key-1")
+CALL = CallContext("key-1")
 JSON = {"content-type": "application/json"}
 HTML = {"content-type": "text/html; charset=utf-8"}
 PAGE = b"<!doctype html><title>Log in</title>"

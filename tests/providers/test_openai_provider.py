@@ -10,7 +10,7 @@ from rowcall.config import Secret
 from rowcall.model import json_values
 from rowcall.model.errors import ConfigError
 from rowcall.model.outcome import Failure, FailureClass, Reply, Success, Usage
-from rowcall.providers import Call, make_provider
+from rowcall.providers import CallContext, make_provider
 
 BODY = {"model": "m", "temperature": 0.5, "messages": [{"role": "user", "content": "{{ row.text }}"}]}
 USAGE = {
@@ -39,17 +39,17 @@ def read(document, headers=None, status=200, **keys):
 
 def test_request():
     """The request goes to chat/completions with the key as a bearer, types kept."""
-    request = provider(api_key=Secret("KEY", "sk-1")).build({"text": "hi"}, Call("k"))
+    request = provider(api_key=Secret("KEY", "sk-1")).build({"text": "hi"}, CallContext("k"))
     assert (request.method, str(request.url)) == ("POST", "https://api.openai.com/v1/chat/completions")
     assert request.headers["authorization"] == "Bearer sk-1"
-    assert provider(path="").build({"text": "hi"}, Call("k")).url == request.url
+    assert provider(path="").build({"text": "hi"}, CallContext("k")).url == request.url
     assert json.loads(request.content) == {**BODY, "messages": [{"role": "user", "content": "hi"}]}
 
 
 def test_other_server():
     """Any base_url and path will do, without a key too."""
     request = provider(base_url="http://127.0.0.1:8000/v1/", path="chat/completions?x=1").build(
-        {"text": "hi"}, Call("k")
+        {"text": "hi"}, CallContext("k")
     )
     assert str(request.url) == "http://127.0.0.1:8000/v1/chat/completions?x=1"
     assert "authorization" not in request.headers
@@ -58,7 +58,7 @@ def test_other_server():
 def test_mock_speaks_the_same():
     """The mock preset needs an address and speaks OpenAI's chat."""
     made = make_provider("mock", base_url="http://127.0.0.1:9/v1", body=BODY)
-    assert str(made.build({"text": "x"}, Call("k")).url) == "http://127.0.0.1:9/v1/chat/completions"
+    assert str(made.build({"text": "x"}, CallContext("k")).url) == "http://127.0.0.1:9/v1/chat/completions"
     assert made.read(Reply(200, {}, json_values.dumps(completion()), 0.1)).value == "fine"
     with pytest.raises(ConfigError, match=r"api\.base_url"):
         make_provider("mock", body=BODY)
@@ -195,7 +195,7 @@ def test_nothing_raises_whatever_the_document(reader, status, text):
 def test_embeddings_give_the_vector_and_its_usage():
     """At ``/embeddings`` the answer is the vector, and the tokens of the prompt are counted."""
     provider = make_provider("openai", path="/embeddings", body={"model": "m", "input": "{{ row.text }}"})
-    request = provider.build({"text": "hello"}, Call("k"))
+    request = provider.build({"text": "hello"}, CallContext("k"))
     assert str(request.url) == "https://api.openai.com/v1/embeddings"
     assert json.loads(request.content) == {"model": "m", "input": "hello"}
     document = {"data": [{"index": 0, "embedding": [0.5, -0.5]}], "usage": {"prompt_tokens": 7, "total_tokens": 7}}

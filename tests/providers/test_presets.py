@@ -14,7 +14,7 @@ from rowcall.config.tables import Preset
 from rowcall.model import json_values
 from rowcall.model.errors import ConfigError
 from rowcall.model.outcome import Failure, FailureClass, Reply, Success, Usage
-from rowcall.providers import BATCH_FILE, PRESETS, Call, make_provider
+from rowcall.providers import BATCH_FILE, PRESETS, CallContext, make_provider
 from rowcall.providers.handler_endpoint import Endpoint
 
 ROW = {"text": "hi", "model": "m 2"}
@@ -55,7 +55,7 @@ def test_every_preset_of_the_config_has_its_place_and_its_meaning():
 def test_request(name):
     """Each preset calls its own URL with its own header for the key, and no other."""
     *_, url, header = ASKED[name]
-    request = made(name, api_key=Secret("KEY", "sk-1")).build(ROW, Call("k"))
+    request = made(name, api_key=Secret("KEY", "sk-1")).build(ROW, CallContext("k"))
     assert (request.method, str(request.url)) == ("POST", url)
     sent = [f"{key}: {value}" for key, value in request.headers.items() if key in KEY_HEADERS]
     assert sent == [header]
@@ -65,21 +65,21 @@ def test_request(name):
 @pytest.mark.parametrize("name", ASKED)
 def test_without_a_key(name):
     """No preset insists on a key: a local server has none, and a proxy may bring it."""
-    request = made(name).build(ROW, Call("k"))
+    request = made(name).build(ROW, CallContext("k"))
     assert not set(KEY_HEADERS) & set(request.headers)
 
 
 def test_anthropic_names_its_version():
     """anthropic-version goes along, and the config may say another."""
-    assert made("anthropic").build(ROW, Call("k")).headers["anthropic-version"] == "2023-06-01"
-    request = made("anthropic", headers={"Anthropic-Version": "2024-01-01"}).build(ROW, Call("k"))
+    assert made("anthropic").build(ROW, CallContext("k")).headers["anthropic-version"] == "2023-06-01"
+    request = made("anthropic", headers={"Anthropic-Version": "2024-01-01"}).build(ROW, CallContext("k"))
     assert request.headers["anthropic-version"] == "2024-01-01"
 
 
 def test_gemini_takes_the_model_out_of_the_body():
     """The model stands in the path, escaped where it comes from the record, and not in the body."""
     provider = make_provider("gemini", body={**CONTENTS, "model": "{{ row.model }}"})
-    request = provider.build(ROW, Call("k"))
+    request = provider.build(ROW, CallContext("k"))
     assert request.url.raw_path == b"/v1beta/models/m%202:generateContent"
     assert json.loads(request.content) == {"contents": [{"parts": [{"text": "hi"}]}]}
     assert provider.columns == {"text", "model"}
@@ -90,7 +90,7 @@ def test_gemini_without_a_model():
     with pytest.raises(ConfigError, match=r"request\.body\.model"):
         make_provider("gemini", body={"contents": []})
     provider = make_provider("gemini", path="/models/g:generateContent", body={"contents": []})
-    assert str(provider.build({}, Call("k")).url).endswith("/v1beta/models/g:generateContent")
+    assert str(provider.build({}, CallContext("k")).url).endswith("/v1beta/models/g:generateContent")
 
 
 @pytest.mark.parametrize(("preset", "header"), [("anthropic", "x-api-key"), ("gemini", "x-goog-api-key")])

@@ -12,12 +12,12 @@ import asyncio
 import sys
 
 from rowcall.model.outcome import Action, Settlement, Success
-from rowcall.model.store_location import StorePlace
+from rowcall.model.store_location import StoreLocation
 from rowcall.store.open_at import open_store
 
 
 async def main(place, limit, durability, seconds):
-    async with await open_store(StorePlace.of(place), durability=durability) as store:
+    async with await open_store(StoreLocation.of(place), durability=durability) as store:
         session = await store.begin_session()
         run = await store.begin_run(session, "k", {})
         print("begun", flush=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rowcall.model.job import Status
-from rowcall.model.store_location import StorePlace
+from rowcall.model.store_location import StoreLocation
 from rowcall.store.open_at import open_store
 from rowcall.store.types import Entry
 
@@ -52,7 +52,7 @@ async def fill(store, session, jobs):
 )
 async def test_no_claim_twice_and_none_missing(place, processes, jobs):
     """Processes that race for the jobs of one store claim each exactly once, and none is left."""
-    opening = open_store(StorePlace.of(place), durability="normal")
+    opening = open_store(StoreLocation.of(place), durability="normal")
     async with await opening as store, contextlib.AsyncExitStack() as stack:
         session = await store.begin_session()
         await fill(store, session, jobs)

@@ -12,7 +12,7 @@ from workkit import until
 
 from rowcall.model.errors import RowcallError
 from rowcall.model.events import Joined
-from rowcall.progress.event_counts import Following
+from rowcall.progress.event_counts import EventCounts
 from rowcall.progress.view import view_of
 
 
@@ -174,7 +174,7 @@ async def test_a_worker_shows_how_the_whole_stands(project):
     await project.go(limit=15)
     worker, working = project.worker(wait=True)
     await until(lambda: worker.ended == 25)
-    view = view_of(worker, Following(), 1.0)
+    view = view_of(worker, EventCounts(), 1.0)
     assert (view.total, view.done, view.reading, view.left) == (40, 40, True, None)
     worker.stop("interrupted")
     await working

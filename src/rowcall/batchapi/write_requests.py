@@ -20,17 +20,17 @@ from rowcall.model import json_values
 from rowcall.model.errors import OutputError, TemplateError
 from rowcall.model.job import Status
 from rowcall.output import destination
-from rowcall.output.join import Join, Joined
-from rowcall.providers.base import Call, Provider
+from rowcall.output.join import Join, JoinedRow
+from rowcall.providers.base import CallContext, Provider
 from rowcall.run.assembly import provider_of
 from rowcall.run.pipeline import Pipeline
-from rowcall.system.disk_index import Places
+from rowcall.system.disk_index import DiskIndex
 
 BatchFormat = Literal["openai-batch", "anthropic-batch"]
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class BatchShape:
     """What a provider takes: most requests and bytes of a file, and a line from key, URL path and body."""
 
     requests: int
@@ -60,14 +60,14 @@ def _anthropic_line(key: str, path: str, body: Any) -> dict[str, Any]:
     return {"custom_id": key, "params": body}
 
 
-SHAPES: Mapping[BatchFormat, Shape] = {
-    "openai-batch": Shape(50_000, 200_000_000, _openai_line),
-    "anthropic-batch": Shape(100_000, 256_000_000, _anthropic_line),
+SHAPES: Mapping[BatchFormat, BatchShape] = {
+    "openai-batch": BatchShape(50_000, 200_000_000, _openai_line),
+    "anthropic-batch": BatchShape(100_000, 256_000_000, _anthropic_line),
 }
 
 
 async def hand_out(
-    config: Config, path: Path, shape: Shape, *, only: Status = Status.PENDING, options: Options | None = None
+    config: Config, path: Path, shape: BatchShape, *, only: Status = Status.PENDING, options: Options | None = None
 ) -> HandedOut:
     """Bring the input in, and write a request for each record of a status; no key is needed.
 
@@ -91,7 +91,7 @@ async def hand_out(
         brought = await Pipeline(masked).bring_in(stack, options or Options())
         store, parts = brought.store, brought.parts
         files = stack.enter_context(_Files(path, shape))
-        once = stack.enter_context(Places())
+        once = stack.enter_context(DiskIndex())
         async for group in Join(store, config.name, parts.source, parts.keying, {}).groups():
             wanted = [each for each in group if _is(each, only) and once.note(each.key) is None]
             for each in wanted:
@@ -100,14 +100,14 @@ async def hand_out(
         return HandedOut(files.paths, files.requests)
 
 
-def _is(joined: Joined, status: Status) -> bool:
+def _is(joined: JoinedRow, status: Status) -> bool:
     return joined.answer is not None and joined.answer.status is status
 
 
-def _request(joined: Joined, provider: Provider, marks: _Marks, shape: Shape) -> bytes:
+def _request(joined: JoinedRow, provider: Provider, marks: _Marks, shape: BatchShape) -> bytes:
     where = joined.record.where
     try:
-        request = provider.build(joined.record.data, Call(joined.key))
+        request = provider.build(joined.record.data, CallContext(joined.key))
     except TemplateError as error:
         raise OutputError(f"{where}: {error.message}", remedy=error.remedy) from error
     marks.refuse_in(request.content)
@@ -152,7 +152,7 @@ class _Marks:
 class _Files:
     """Lines in as many files as a provider needs; they take their names together, when the block ends well."""
 
-    def __init__(self, path: Path, shape: Shape) -> None:
+    def __init__(self, path: Path, shape: BatchShape) -> None:
         self._path = path
         self._shape = shape
         self._stack = ExitStack()

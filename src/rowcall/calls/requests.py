@@ -19,7 +19,7 @@ from rowcall.model.events import Listener, RequestEnded, Slowed
 from rowcall.model.job import Job
 from rowcall.model.outcome import Failure, FailureClass, Outcome, Reply
 from rowcall.model.prices import Prices, guess, priced
-from rowcall.providers.base import Call, Provider, Request
+from rowcall.providers.base import CallContext, Provider, Request
 
 
 class Departure:
@@ -196,11 +196,11 @@ class RequestCaller:
         return self._build(job) if self._provider.files is None else await asyncio.to_thread(self._build, job)
 
     def _build(self, job: Job, *, bare: bool = False) -> Request | Failure:
-        call = Call(self._wire.call_key(job), longer="truncated" in job.rejected, bare=bare)
+        call = CallContext(self._wire.call_key(job), longer="truncated" in job.rejected, bare=bare)
         return request_of(self._provider, job, call)
 
 
-def request_of(provider: Provider, job: Job, call: Call) -> Request | Failure:
+def request_of(provider: Provider, job: Job, call: CallContext) -> Request | Failure:
     """A job's request; a record that does not fit the templates has its failure."""
     try:
         return provider.build(job.data, call)

@@ -14,7 +14,7 @@ from aiohttp.tracing import Trace
 from yarl import URL
 
 from rowcall.client.attempt import Attempt, Told
-from rowcall.client.name_lookup import Resolver
+from rowcall.client.name_lookup import NameResolver
 from rowcall.client.proxies import Proxy
 
 _ORIGINS = 1024
@@ -66,7 +66,7 @@ class Connections:
             options: dict[str, Any] = (
                 {"ttl_dns_cache": 0, "force_close": True} if fresh else {"ttl_dns_cache": 60, "keepalive_timeout": 30.0}
             )
-            self._connectors[fresh] = aiohttp.TCPConnector(limit=self._concurrency, resolver=Resolver(), **options)
+            self._connectors[fresh] = aiohttp.TCPConnector(limit=self._concurrency, resolver=NameResolver(), **options)
         return self._connectors[fresh]
 
     def _make_origin(self, scheme: bytes, netloc: bytes, proxy: Proxy | None) -> aiohttp.ClientRequest:

@@ -11,7 +11,7 @@ from typing import Any
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 
-class Resolver(AbstractResolver):
+class NameResolver(AbstractResolver):
     """The system's look-up, one short-lived thread for each; the connector asks once for all who wait for a name."""
 
     async def resolve(

@@ -35,14 +35,14 @@ from rowcall.config.tables import (
     Table,
 )
 from rowcall.model.errors import ConfigError, Problem
-from rowcall.model.store_location import StorePlace
+from rowcall.model.store_location import StoreLocation
 
 _STORE = ("store", "path")
 _NAME = re.compile(r"\w[\w.-]{0,99}")
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class SettingOrigin:
     """Where a config comes from.
 
     Attributes:
@@ -117,9 +117,9 @@ class Config(Table):
     stop: StopTable = StopTable()
     store: StoreTable
 
-    _origin: Origin = PrivateAttr()
+    _origin: SettingOrigin = PrivateAttr()
 
-    def model_post_init(self, context: Origin) -> None:
+    def model_post_init(self, context: SettingOrigin) -> None:
         """Keep the origin, which is what a config is validated in the context of."""
         self._origin = context
 
@@ -154,14 +154,14 @@ class Config(Table):
         return self.output.format or EXPORT_SUFFIXES.get(Path(self.output.path or "").suffix.lower(), "csv")
 
     @property
-    def store_place(self) -> StorePlace:
+    def store_place(self) -> StoreLocation:
         """The database; a reference to it is followed now.
 
         Raises:
             ConfigError: a reference that leads nowhere, or to what is no place.
         """
         try:
-            return StorePlace.of(self._store_as_written(), self.folder)
+            return StoreLocation.of(self._store_as_written(), self.folder)
         except ValueError as error:
             raise ConfigError(Problem(self.where(_STORE), f"store.path {error}")) from None
 

@@ -11,7 +11,7 @@ from datetime import date, time
 from pathlib import PurePath
 from typing import Any
 
-from rowcall.config.error_text import Fault, name_of
+from rowcall.config.error_text import ConfigFault, name_of
 from rowcall.config.export_formats import EXPORT_SUFFIXES
 from rowcall.config.key_lines import KeyPath
 from rowcall.config.presets import PLACES, Place
@@ -25,7 +25,7 @@ _INTEGERS = range(-(2**63), 2**64)  # what the wire can write
 _TABLES_OF_HEADERS = (("api", "headers"), ("request", "headers"))
 
 
-def broken_rules(data: Tree) -> Iterator[Fault]:
+def broken_rules(data: Tree) -> Iterator[ConfigFault]:
     """Every fault that no single model can see."""
     yield from _beside_handler(data) if "handler" in data else _missing_for_preset(data)
     yield from _input_store(data)
@@ -56,120 +56,124 @@ _MADE_BY_HANDLER = (
 )
 
 
-def _beside_handler(data: Tree) -> Iterator[Fault]:
+def _beside_handler(data: Tree) -> Iterator[ConfigFault]:
     for path in _MADE_BY_HANDLER:
         if path[-1] in table_in(data, *path[:-1]):
             what = f"{name_of(path)} means nothing beside [handler], which makes its requests and results by itself"
-            yield Fault(path, what, f"take {name_of(path)} or [handler] out")
+            yield ConfigFault(path, what, f"take {name_of(path)} or [handler] out")
 
 
-def _missing_for_preset(data: Tree) -> Iterator[Fault]:
+def _missing_for_preset(data: Tree) -> Iterator[ConfigFault]:
     api, request = table_in(data, "api"), table_in(data, "request")
     preset = api.get("preset")
     if preset in ("http", "openai-batch") and "base_url" not in api:
-        yield Fault(("api",), "api.base_url is missing", 'base_url = "https://api.example.com/v1"')
+        yield ConfigFault(("api",), "api.base_url is missing", 'base_url = "https://api.example.com/v1"')
     place = PLACES.get(str(preset), Place())
     if "body" not in request:
         if place.sample and not (preset == "mock" and "path" in request):
-            yield Fault(("request",), f'request.body is missing; preset = "{preset}" sends one', place.sample)
+            yield ConfigFault(("request",), f'request.body is missing; preset = "{preset}" sends one', place.sample)
     elif "path" not in request:
         yield from _missing_in_body(request["body"], place)
 
 
-def _missing_in_body(body: Any, place: Place) -> Iterator[Fault]:
+def _missing_in_body(body: Any, place: Place) -> Iterator[ConfigFault]:
     if isinstance(body, dict) and not is_reference(body):
         for name in place.needs:
             if name not in body:
-                yield Fault(("request", "body"), f"request.body.{name} is missing", place.sample)
+                yield ConfigFault(("request", "body"), f"request.body.{name} is missing", place.sample)
 
 
-def _batch_lines(data: Tree) -> Iterator[Fault]:
+def _batch_lines(data: Tree) -> Iterator[ConfigFault]:
     """What an OpenAI batch file says by itself, and what only its answers have."""
     lines, output = table_in(data, "api").get("preset") == "openai-batch", table_in(data, "output")
     if lines and table_in(data, "input").get("format") != "openai-batch":
         what = 'api.preset = "openai-batch" sends the lines of an OpenAI batch file'
-        yield Fault(("api", "preset"), what, '[input] format = "openai-batch"')
+        yield ConfigFault(("api", "preset"), what, '[input] format = "openai-batch"')
     for path in _MADE_BY_HANDLER if lines else ():
         if path[-1] in table_in(data, *path[:-1]):
             what = f'{name_of(path)} means nothing beside preset = "openai-batch": each line says what it sends'
-            yield Fault(path, what, f"take {name_of(path)} out")
+            yield ConfigFault(path, what, f"take {name_of(path)} out")
     if output.get("format") == "openai-batch-output" and not lines:
         what = 'output.format = "openai-batch-output" is for the lines of an OpenAI batch file'
-        yield Fault(("output", "format"), what, '[api] preset = "openai-batch", or another format')
+        yield ConfigFault(("output", "format"), what, '[api] preset = "openai-batch", or another format')
     if output.get("order") == "completion" and output.get("format") != "openai-batch-output":
         what = 'output.order = "completion" is for format = "openai-batch-output"'
-        yield Fault(("output", "order"), what, 'order = "input"')
+        yield ConfigFault(("output", "order"), what, 'order = "input"')
 
 
 _OF_FILES = ("path", "header", "quoting", "encoding", "sql", "sheet", "format")
 _OF_STORES = ("kind", "result")
 
 
-def _table_name(data: Tree) -> Iterator[Fault]:
+def _table_name(data: Tree) -> Iterator[ConfigFault]:
     output = table_in(data, "output")
     path, chosen = output.get("path"), output.get("format")
     suffix = PurePath(path).suffix.lower() if isinstance(path, str) else ""
     if "table" in output and (chosen or EXPORT_SUFFIXES.get(suffix)) != "sqlite":
-        yield Fault(("output", "table"), "output.table is for a SQLite file", 'path = "answers.db"')
+        yield ConfigFault(("output", "table"), "output.table is for a SQLite file", 'path = "answers.db"')
 
 
-def _input_store(data: Tree) -> Iterator[Fault]:
+def _input_store(data: Tree) -> Iterator[ConfigFault]:
     """A store or a file is the input, each with its own keys."""
     table, by_store = table_in(data, "input"), "store" in table_in(data, "input")
     for key in (key for key in (_OF_FILES if by_store else _OF_STORES) if key in table):
         other = "beside" if by_store else "without"
-        yield Fault(("input", key), f"input.{key} means nothing {other} input.store", f"take {key} out")
+        yield ConfigFault(("input", key), f"input.{key} means nothing {other} input.store", f"take {key} out")
 
 
-def _export_format(data: Tree) -> Iterator[Fault]:
+def _export_format(data: Tree) -> Iterator[ConfigFault]:
     output = table_in(data, "output")
     path = output.get("path")
     if not isinstance(path, str) or path in ("", "-") or "format" in output:
         return
     if PurePath(path).suffix.lower() not in EXPORT_SUFFIXES:
         what = f"output.path {quoted(path)} does not say in which format"
-        yield Fault(("output", "path"), what, f"a name that ends in {', '.join(EXPORT_SUFFIXES)}, or format = ...")
+        yield ConfigFault(
+            ("output", "path"), what, f"a name that ends in {', '.join(EXPORT_SUFFIXES)}, or format = ..."
+        )
 
 
 _SAYS_COST = ("from", "input", "output", "per_call")
 
 
-def _unknown_cost(data: Tree) -> Iterator[Fault]:
+def _unknown_cost(data: Tree) -> Iterator[ConfigFault]:
     price = table_in(data, "price")
     if "max_cost" in table_in(data, "stop") and not any(name in price for name in _SAYS_COST):
         what = "stop.max_cost needs to know what a call costs"
         remedy = '[price] with input = ... and output = ... in dollars per million tokens, or from = "genai-prices"'
-        yield Fault(("stop", "max_cost"), what, remedy)
+        yield ConfigFault(("stop", "max_cost"), what, remedy)
 
 
-def _key_without_certificate(data: Tree) -> Iterator[Fault]:
+def _key_without_certificate(data: Tree) -> Iterator[ConfigFault]:
     api = table_in(data, "api")
     if "client_key" in api and "client_cert" not in api:
-        yield Fault(("api", "client_key"), "api.client_key is the key of a certificate", "name it: client_cert = ...")
+        yield ConfigFault(
+            ("api", "client_key"), "api.client_key is the key of a certificate", "name it: client_cert = ..."
+        )
 
 
-def _headers(path: KeyPath, table: Tree) -> Iterator[Fault]:
+def _headers(path: KeyPath, table: Tree) -> Iterator[ConfigFault]:
     for name, value in table.items():
         here = (*path, name)
         if not isinstance(value, str | Secret) and not is_reference(value):
-            yield Fault(here, f"{name_of(here)} must be text in quotes or a reference")
+            yield ConfigFault(here, f"{name_of(here)} must be text in quotes or a reference")
         elif name.lower() in SECRET_HEADERS and isinstance(value, str) and "{{" not in value:
-            yield Fault(
+            yield ConfigFault(
                 here,
                 f"{name_of(here)} must not be written out: whoever sees the file sees the secret",
                 f'{name} = {{ env = "NAME" }}; the variable holds the whole value of the header',
             )
 
 
-def _parameter(path: KeyPath, value: Any) -> Iterator[Fault]:
+def _parameter(path: KeyPath, value: Any) -> Iterator[ConfigFault]:
     items = value if isinstance(value, list) else [value]
     if any(isinstance(item, dict | list) and not is_reference(item) for item in items):
-        yield Fault(path, f"{name_of(path)} must be text, a number, true, false, a reference or a list of these")
+        yield ConfigFault(path, f"{name_of(path)} must be text, a number, true, false, a reference or a list of these")
     else:
         yield from _tree(path, value)
 
 
-def _tree(path: KeyPath, node: Any) -> Iterator[Fault]:
+def _tree(path: KeyPath, node: Any) -> Iterator[ConfigFault]:
     """What JSON cannot hold: dates, infinite numbers, integers beyond 64 bits."""
     if isinstance(node, dict):
         for name, value in node.items():
@@ -178,9 +182,9 @@ def _tree(path: KeyPath, node: Any) -> Iterator[Fault]:
         for number, item in enumerate(node):
             yield from _tree((*path, number), item)
     elif isinstance(node, date | time):
-        yield Fault(path, f"{name_of(path)} is a date or time, which JSON does not have", f'in quotes: "{node}"')
+        yield ConfigFault(path, f"{name_of(path)} is a date or time, which JSON does not have", f'in quotes: "{node}"')
     elif _is_endless(node):
-        yield Fault(path, f"{name_of(path)} is a number that JSON does not have: {quoted(node)}")
+        yield ConfigFault(path, f"{name_of(path)} is a number that JSON does not have: {quoted(node)}")
 
 
 def _is_endless(node: Any) -> bool:

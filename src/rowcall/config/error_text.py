@@ -53,7 +53,7 @@ _SAY_ENOUGH = ("missing", "string_too_short", "too_short", "value_error")
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class ConfigFault:
     """One fault: the way to it in the tree, what it is, what to do."""
 
     path: KeyPath
@@ -61,7 +61,7 @@ class Fault:
     remedy: str = ""
 
 
-def explain(error: ValidationError, model: type[BaseModel]) -> list[Fault]:
+def explain(error: ValidationError, model: type[BaseModel]) -> list[ConfigFault]:
     """What pydantic found, in the words of the config."""
     return [_fault(details, model) for details in error.errors(include_url=False)]
 
@@ -76,23 +76,23 @@ def is_secret(path: KeyPath) -> bool:
     return any(path[: len(secret)] == secret for secret in _SECRET_PATHS)
 
 
-def _fault(details: ErrorDetails, model: type[BaseModel]) -> Fault:
+def _fault(details: ErrorDetails, model: type[BaseModel]) -> ConfigFault:
     path, kind = details["loc"], details["type"]
     if kind == "extra_forbidden":
         return _unknown_key(path, details["input"], model)
     words = _WORDS[kind](details.get("ctx", {})) if kind in _WORDS else f"is wrong: {details['msg']}"
     shown = "" if kind in _SAY_ENOUGH or is_secret(path) else f", not {quoted(details['input'])}"
     remedy = "" if kind == "literal_error" else _REMEDIES.get(path, "")
-    return Fault(path, f"{name_of(path)} {words}{shown}", remedy)
+    return ConfigFault(path, f"{name_of(path)} {words}{shown}", remedy)
 
 
-def _unknown_key(path: KeyPath, value: Any, model: type[BaseModel]) -> Fault:
+def _unknown_key(path: KeyPath, value: Any, model: type[BaseModel]) -> ConfigFault:
     outer, key = path[:-1], str(path[-1])
     if isinstance(value, dict):
         what = f"unknown table [{dotted(path)}]"
     else:
         what = f'unknown key "{key}" ' + (f"in [{dotted(outer)}]" if outer else "above the first table")
-    return Fault(path, what, _suggestion(outer, key, dict(_keys_by_table(model))))
+    return ConfigFault(path, what, _suggestion(outer, key, dict(_keys_by_table(model))))
 
 
 def _suggestion(outer: KeyPath, key: str, known: dict[KeyPath, list[str]]) -> str:

@@ -11,9 +11,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from rowcall.config.config import Config, Origin
+from rowcall.config.config import Config, SettingOrigin
 from rowcall.config.cross_checks import Tree, broken_rules, table_in
-from rowcall.config.error_text import Fault, explain
+from rowcall.config.error_text import ConfigFault, explain
 from rowcall.config.key_lines import KeyPath, key_lines
 from rowcall.config.presets import PLACES, Place
 from rowcall.model.errors import ConfigError, Problem
@@ -45,7 +45,7 @@ def load(
     """
     written, lines = _read(path)
     overridden = _override(written, overrides or {})
-    return _build(written, Origin(path, lines, overridden, copy.deepcopy(written), env_file, shown))
+    return _build(written, SettingOrigin(path, lines, overridden, copy.deepcopy(written), env_file, shown))
 
 
 def compose(settings: Tree, *, name: str, further: Mapping[str, Any]) -> Config:
@@ -60,7 +60,7 @@ def compose(settings: Tree, *, name: str, further: Mapping[str, Any]) -> Config:
         ConfigError: every fault.
     """
     _override(settings, further)
-    return _build(settings, Origin(Path(name), {}, (), copy.deepcopy(settings)))
+    return _build(settings, SettingOrigin(Path(name), {}, (), copy.deepcopy(settings)))
 
 
 def _read(path: Path) -> tuple[Tree, dict[KeyPath, int]]:
@@ -116,7 +116,7 @@ def _put(data: Tree, path: tuple[str, ...], value: Any) -> KeyPath | None:
     return path
 
 
-def _build(data: Tree, origin: Origin) -> Config:
+def _build(data: Tree, origin: SettingOrigin) -> Config:
     faults = list(broken_rules(data))
     try:
         config = Config.model_validate(_with_derived(data, origin.file), context=origin)
@@ -127,7 +127,7 @@ def _build(data: Tree, origin: Origin) -> Config:
     return config
 
 
-def _problems(faults: list[Fault], origin: Origin) -> list[Problem]:
+def _problems(faults: list[ConfigFault], origin: SettingOrigin) -> list[Problem]:
     ordered = sorted(faults, key=lambda fault: origin.line(fault.path))
     return [Problem(origin.where(fault.path), fault.what, fault.remedy) for fault in ordered]
 

@@ -13,7 +13,7 @@ from rowcall.config.export_formats import ExportFormat
 from rowcall.config.references import is_reference
 from rowcall.config.secret import Secret
 from rowcall.config.units import Duration, MaxFailures, RateLimits, Share, Size, TokenRateLimits, quoted
-from rowcall.model.store_location import StorePlace
+from rowcall.model.store_location import StoreLocation
 
 Preset = Literal["openai", "anthropic", "gemini", "openrouter", "ollama", "vllm", "openai-batch", "http", "mock"]
 Policy = Literal["stop", "skip"]
@@ -113,7 +113,7 @@ def _store_place(value: Any) -> Any:
         raise ValueError('must be a file or a URL in quotes, or a reference such as { env = "DATABASE_URL" }')
     if not value.strip():
         raise ValueError("must not be empty")
-    place = StorePlace.of(value)
+    place = StoreLocation.of(value)
     return Secret(str(place), value) if place.is_secret else value
 
 

@@ -17,13 +17,13 @@ from rowcall.config.live_settings import LiveSettings
 from rowcall.config.units import TokenLimits
 from rowcall.engine.dedupe_wait import Twins
 from rowcall.engine.executor import Executor
-from rowcall.engine.live_status import Vitals
+from rowcall.engine.live_status import LiveStatus
 from rowcall.engine.options import Options
 from rowcall.engine.producer import Destination, Producer
-from rowcall.engine.run_parts import Parts
+from rowcall.engine.run_parts import RunParts
 from rowcall.engine.settler import Settler
 from rowcall.engine.stop_reasons import Ending, Patience
-from rowcall.engine.store_sync import Helm, Steering
+from rowcall.engine.store_sync import Helm, StoreSync
 from rowcall.engine.worker import Assignment, Worker
 from rowcall.failures.decide import Judge
 from rowcall.failures.gate import ALONE_FOR, PROBE_WAITS, Gate
@@ -36,9 +36,9 @@ from rowcall.model.errors import Full, InputError
 from rowcall.model.events import Event, Followed, GateClosed, InputRead, Listener, Resting, Settled
 from rowcall.model.outcome import Action
 from rowcall.model.prices import nano
-from rowcall.model.run_stats import Tally
+from rowcall.model.run_stats import RunStats
 from rowcall.sources.base import Source
-from rowcall.sources.sample import Sampled
+from rowcall.sources.sample import Sample
 from rowcall.store.base import Store
 from rowcall.store.types import Run
 
@@ -63,7 +63,7 @@ class Begun:
     """
 
     store: Store
-    parts: Parts
+    parts: RunParts
     client: Client
     session: int
     run: Run
@@ -79,7 +79,7 @@ class Begun:
     def source(self) -> Source:
         """What is read in this run; the export reads all of the input."""
         source, sample = self.parts.source, self.options.sample
-        return Sampled(source, self.parts.keying.key.of, sample) if sample else source
+        return Sample(source, self.parts.keying.key.of, sample) if sample else source
 
 
 class Engine:
@@ -98,7 +98,7 @@ class Engine:
         self,
         config: Config,
         begun: Begun,
-        tally: Tally,
+        tally: RunStats,
         *,
         emit: Listener,
         concurrency: int,
@@ -123,9 +123,9 @@ class Engine:
         most = config.stop.max_cost
         self.budget = Budget(None if most is None else nano(most), begun.spent, self.caller.guess)
         self.worker = self._worker(begun, concurrency)
-        self.vitals = Vitals(tally, self.worker, self.gate, self.rate, self.outlook)
+        self.vitals = LiveStatus(tally, self.worker, self.gate, self.rate, self.outlook)
         helm = Helm(self.rate, self.worker.rest, self._follow, None if begun.helps else self._told)
-        self.steering = Steering(store, begun.run, config.name, parts.target, helm)
+        self.steering = StoreSync(store, begun.run, config.name, parts.target, helm)
         to = Destination(config.name, begun.run.pass_, begun.request, begun.batch)
         self.producer = Producer(
             store, begun.source, parts.keying, to, notice=self.worker.notice, left_behind=begun.options.left_behind

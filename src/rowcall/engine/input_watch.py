@@ -18,7 +18,7 @@ RESTS = 20
 """Counting a large store takes long: it is not counted again for so many times as long."""
 
 
-class Upstream:
+class InputWatch:
     """Looks, again and again, at who brings records of a kind in.
 
     Args:

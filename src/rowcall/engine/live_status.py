@@ -12,7 +12,7 @@ from rowcall.engine.worker import Worker
 from rowcall.failures.gate import Gate
 from rowcall.limits.outlook import Outlook
 from rowcall.limits.rate import Rate
-from rowcall.model.run_stats import Tally
+from rowcall.model.run_stats import RunStats
 
 OVER = 10.0
 """Seconds that the rate is taken over."""
@@ -49,7 +49,7 @@ class Others:
 ALONE = Others()
 
 
-class Vitals:
+class LiveStatus:
     """Reads a run's parts.
 
     Args:
@@ -63,7 +63,7 @@ class Vitals:
         others: the helpers of the run, as they are now.
     """
 
-    def __init__(self, tally: Tally, worker: Worker, gate: Gate, rate: Rate, outlook: Outlook) -> None:
+    def __init__(self, tally: RunStats, worker: Worker, gate: Gate, rate: Rate, outlook: Outlook) -> None:
         self._tally = tally
         self._worker = worker
         self._gate = gate

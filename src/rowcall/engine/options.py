@@ -9,7 +9,7 @@ from typing import Literal
 
 from rowcall.engine.stop_reasons import Ending
 from rowcall.model.job import Status
-from rowcall.model.run_stats import Tally
+from rowcall.model.run_stats import RunStats
 from rowcall.store.types import Counts, Enqueued, ErrorGroup, RequestStanding, Role
 
 IfChanged = Literal["keep", "redo", "stop"]
@@ -75,7 +75,7 @@ class Report:
     kind: str
     ending: Ending
     enqueued: Enqueued
-    tally: Tally
+    tally: RunStats
     counts: Counts
     strays: int
     joined: bool

@@ -17,7 +17,7 @@ from rowcall.templates.templates import Tree
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class RunParts:
     """What joins an input and its answers, the same for a run and for an export; and what makes the calls.
 
     ``target`` is whom limits and rests belong to: scheme, host and port.

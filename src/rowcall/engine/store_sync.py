@@ -40,7 +40,7 @@ class Helm:
     totals: Callable[[], dict[str, Any]] | None
 
 
-class Steering:
+class StoreSync:
     """Steers one run by what its store says.
 
     Args:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from rowcall.failures.gate import Closed, Gate, Judged, Rulings, Verdict
-from rowcall.failures.retries import RetryPolicy, Standing, decide, paid_by
+from rowcall.failures.retries import Evidence, RetryPolicy, decide, paid_by
 from rowcall.model.job import Job
 from rowcall.model.outcome import Action, Decision, Failure, FailureClass, Outcome, Settlement, Success
 
@@ -121,12 +121,12 @@ class Judge:
                 self._forget(one.job)
             yield self._settlement(one.job, one.failure, decision)
 
-    def _standing(self, job: Job, failure: Failure, now: float) -> Standing:
+    def _standing(self, job: Job, failure: Failure, now: float) -> Evidence:
         rests, sent = self._rests.get(job.row, (-1, -1))
         new_rest = failure.cls is FailureClass.PACE and now >= self._resting_until
         later = failure.cls is FailureClass.LATER
         works = self.gate.handler_works and failure.status is None
-        return Standing(
+        return Evidence(
             succeeded=self.gate.succeeded,
             request_known=self._request_known or self.gate.early_over or works,
             releases=self._releases.get(job.row, 0),
@@ -135,8 +135,8 @@ class Judge:
             reused=job.row in self._reused,
         )
 
-    def _standing_of(self, one: Judged) -> Standing:
-        return Standing(
+    def _standing_of(self, one: Judged) -> Evidence:
+        return Evidence(
             verdict=one.verdict,
             succeeded=self.gate.succeeded or one.verdict is Verdict.PROVEN,
             request_known=True,

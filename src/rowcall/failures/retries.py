@@ -77,7 +77,7 @@ class RetryPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Evidence:
     """What the run knows when it decides.
 
     Attributes:
@@ -99,12 +99,12 @@ class Standing:
     reused: bool = False
 
 
-def decide(failure: Failure, job: Job, standing: Standing, policy: RetryPolicy) -> Decision:
+def decide(failure: Failure, job: Job, standing: Evidence, policy: RetryPolicy) -> Decision:
     """What is done about a failure (see the table above). Pure but for the jitter it is given."""
     return _RULES[paid_by(failure, standing)](failure, job, standing, policy)
 
 
-def paid_by(failure: Failure, standing: Standing) -> FailureClass:
+def paid_by(failure: Failure, standing: Evidence) -> FailureClass:
     """The class that counts now: some change their meaning with what the run has seen.
 
     A second loss on a kept connection is ``maybe sent``. After the first success a 404 is about the record, a
@@ -121,7 +121,7 @@ def paid_by(failure: Failure, standing: Standing) -> FailureClass:
     return FailureClass.SETUP
 
 
-def _not_sent(failure: Failure, job: Job, standing: Standing, policy: RetryPolicy) -> Decision:
+def _not_sent(failure: Failure, job: Job, standing: Evidence, policy: RetryPolicy) -> Decision:
     if standing.verdict is Verdict.OPEN:
         return Decision(Action.HOLD)
     if standing.verdict is Verdict.PROVEN and standing.releases >= policy.releases:
@@ -129,11 +129,11 @@ def _not_sent(failure: Failure, job: Job, standing: Standing, policy: RetryPolic
     return Decision(Action.RELEASE, wait=policy.wait(standing.releases + 1))
 
 
-def _reused(failure: Failure, job: Job, standing: Standing, policy: RetryPolicy) -> Decision:
+def _reused(failure: Failure, job: Job, standing: Evidence, policy: RetryPolicy) -> Decision:
     return Decision(Action.RELEASE)
 
 
-def _by_evidence(failure: Failure, job: Job, standing: Standing, policy: RetryPolicy) -> Decision:
+def _by_evidence(failure: Failure, job: Job, standing: Evidence, policy: RetryPolicy) -> Decision:
     if standing.verdict is Verdict.OPEN:
         return Decision(Action.HOLD)
     if standing.verdict is Verdict.EXCUSED:
@@ -143,7 +143,7 @@ def _by_evidence(failure: Failure, job: Job, standing: Standing, policy: RetryPo
     return Decision(Action.RETRY, wait=policy.wait(job.attempts + 1, failure.retry_after))
 
 
-def _pace(failure: Failure, job: Job, standing: Standing, policy: RetryPolicy) -> Decision:
+def _pace(failure: Failure, job: Job, standing: Evidence, policy: RetryPolicy) -> Decision:
     if standing.rests >= policy.rests:
         return Decision(Action.FAIL)
     asked = failure.retry_after or None  # "now" is no answer to "too fast"
@@ -151,17 +151,17 @@ def _pace(failure: Failure, job: Job, standing: Standing, policy: RetryPolicy) -
     return Decision(Action.RELEASE, wait=wait, rest=wait if asked is None else asked)
 
 
-def _money(failure: Failure, job: Job, standing: Standing, policy: RetryPolicy) -> Decision:
+def _money(failure: Failure, job: Job, standing: Evidence, policy: RetryPolicy) -> Decision:
     return Decision(Action.RELEASE, stop=True)
 
 
-def _setup(failure: Failure, job: Job, standing: Standing, policy: RetryPolicy) -> Decision:
+def _setup(failure: Failure, job: Job, standing: Evidence, policy: RetryPolicy) -> Decision:
     if not standing.succeeded or standing.verdict is Verdict.EXCUSED:
         return Decision(Action.RELEASE, stop=not standing.succeeded)
     return Decision(Action.HOLD if standing.verdict is Verdict.OPEN else Action.FAIL)
 
 
-def _record(failure: Failure, job: Job, standing: Standing, policy: RetryPolicy) -> Decision:
+def _record(failure: Failure, job: Job, standing: Evidence, policy: RetryPolicy) -> Decision:
     if standing.verdict is Verdict.EXCUSED:
         return Decision(Action.RELEASE)
     if _early(standing) and not failure.final:
@@ -169,7 +169,7 @@ def _record(failure: Failure, job: Job, standing: Standing, policy: RetryPolicy)
     return Decision(Action.FAIL)
 
 
-def _answer(failure: Failure, job: Job, standing: Standing, policy: RetryPolicy) -> Decision:
+def _answer(failure: Failure, job: Job, standing: Evidence, policy: RetryPolicy) -> Decision:
     if standing.verdict is Verdict.EXCUSED:
         return Decision(Action.RELEASE)
     if _early(standing):
@@ -180,13 +180,13 @@ def _answer(failure: Failure, job: Job, standing: Standing, policy: RetryPolicy)
     return Decision(Action.RETRY, wait=policy.wait(1))
 
 
-def _later(failure: Failure, job: Job, standing: Standing, policy: RetryPolicy) -> Decision:
+def _later(failure: Failure, job: Job, standing: Evidence, policy: RetryPolicy) -> Decision:
     if standing.rests >= policy.rests:
         return Decision(Action.FAIL)
     return Decision(Action.RELEASE, wait=failure.retry_after or 0.0)
 
 
-def _early(standing: Standing) -> bool:
+def _early(standing: Evidence) -> bool:
     known = standing.succeeded or standing.request_known
     return not known and standing.verdict is Verdict.OPEN
 

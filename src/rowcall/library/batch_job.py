@@ -15,14 +15,14 @@ from typing import Any, Self
 from rowcall.calls.handlers import Function, check_signature
 from rowcall.config import Config, HandlerTable, InputTable
 from rowcall.engine.options import IfChanged, Options, Report
-from rowcall.engine.run_parts import Parts
+from rowcall.engine.run_parts import RunParts
 from rowcall.library.added_records import Records, Spool, Staged
-from rowcall.library.live_display import Shown
+from rowcall.library.live_display import LiveDisplay
 from rowcall.model.errors import NoStore
 from rowcall.model.events import Listener
 from rowcall.model.job import Record, Status
 from rowcall.output import is_table, open_export
-from rowcall.output.join import Join, Shape
+from rowcall.output.join import Join, OutputShape
 from rowcall.run.assembly import fit_together, handler_calls, key_column, make_columns, open_reader
 from rowcall.run.pipeline import Assembling, Pipeline
 from rowcall.sources.keys import Keying, compile_key
@@ -151,7 +151,7 @@ class BatchJob:
             left_behind=not self._staged,
         )
         self._begun = True
-        shown = Shown.here(self._display, self._emit)
+        shown = LiveDisplay.here(self._display, self._emit)
         self._pipeline = Pipeline(self._config_for(function), emit=shown.hear, assembling=self._assembling(function))
         try:
             async with shown.during(self._pipeline, limit):
@@ -194,7 +194,7 @@ class BatchJob:
         new = make_columns(columns or self._config.output.columns)
         async with await open_reader(self._config) as reader:
             key, added = key_column(self._keying().key, None)
-            shape = Shape(key_as=key if added and is_table(path) else None)
+            shape = OutputShape(key_as=key if added and is_table(path) else None)
             join = Join(reader, self._config.name, self._staged, self._keying(), new, shape)
             with open_export(path, table=self._config.name, key=key) as export:
                 return await join.write(export, only=only)
@@ -233,7 +233,7 @@ class BatchJob:
         return self._config.input.model_copy(update={"key": self._key})
 
     def _assembling(self, function: Function) -> Assembling:
-        def assemble(config: Config, *, base_url: str | None = None) -> Parts:
+        def assemble(config: Config, *, base_url: str | None = None) -> RunParts:
             return fit_together(config, self._staged, handler_calls(config, function, base_url))
 
         return assemble

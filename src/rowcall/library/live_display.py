@@ -14,14 +14,14 @@ from rowcall.progress import counted, short_time
 from rowcall.run.pipeline import Pipeline
 
 if TYPE_CHECKING:  # what draws is imported where something is drawn
-    from rowcall.progress import Progress
+    from rowcall.progress import ProgressDisplay
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class LiveDisplay:
     """A display, if there is one, and who else listens."""
 
-    progress: Progress | None
+    progress: ProgressDisplay | None
     emit: Listener | None
 
     @classmethod
@@ -56,7 +56,7 @@ class Shown:
             self.progress.say(f"{report.kind}: {whole}, {report.left:,} left{why}; {short_time(report.elapsed)}")
 
 
-def _in_cell() -> Progress | None:
+def _in_cell() -> ProgressDisplay | None:
     """A display in the cell that runs; None where this is no notebook."""
     if "IPython" not in sys.modules:
         return None
@@ -66,7 +66,7 @@ def _in_cell() -> Progress | None:
     return CellProgress(handle) if handle else None
 
 
-def _on_stderr() -> Progress:
-    from rowcall.progress import Progress
+def _on_stderr() -> ProgressDisplay:
+    from rowcall.progress import ProgressDisplay
 
-    return Progress(sys.stderr)
+    return ProgressDisplay(sys.stderr)

@@ -16,7 +16,7 @@ from rowcall.library.batch_job import BatchJob, Result
 from rowcall.library.loop_thread import apart
 from rowcall.model.errors import ConfigError, Problem, RunStopped
 from rowcall.model.events import Listener
-from rowcall.model.store_location import StorePlace
+from rowcall.model.store_location import StoreLocation
 from rowcall.sources import open_source
 from rowcall.sources.base import Source
 
@@ -139,10 +139,10 @@ def map_rows(
     return apart(work)
 
 
-def _placed(store: str | Path) -> StorePlace:
+def _placed(store: str | Path) -> StoreLocation:
     """Where the store is, whatever folder the program goes to later."""
     try:
-        return StorePlace.of(str(store), Path.cwd())
+        return StoreLocation.of(str(store), Path.cwd())
     except ValueError as error:
         raise ConfigError(Problem("rowcall.open", f"store {error}")) from None
 

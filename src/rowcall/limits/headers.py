@@ -27,7 +27,7 @@ LONGEST_RESET = 30 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class LimitHeaders:
     """One limit as a reply describes it; no number is negative.
 
     Attributes:
@@ -45,7 +45,7 @@ class Said:
     by_request: bool = True
 
 
-def said(headers: Mapping[str, str]) -> tuple[Said, ...]:
+def said(headers: Mapping[str, str]) -> tuple[LimitHeaders, ...]:
     """The limits that a reply speaks of; header names are lower case, and what is garbage is left out.
 
     A reply without such headers costs one test for each of its names, about half a microsecond in all.
@@ -77,7 +77,7 @@ def _moment(read: Callable[[str], datetime], date: str) -> float | None:
         return None
 
 
-def _limits(names: list[str], headers: Mapping[str, str]) -> Iterator[Said]:
+def _limits(names: list[str], headers: Mapping[str, str]) -> Iterator[LimitHeaders]:
     now = _now(headers)
     by_name: defaultdict[str, dict[str, str]] = defaultdict(dict)
     for header in names:
@@ -100,11 +100,11 @@ def _now(headers: Mapping[str, str]) -> float:
     return time() if date is None else date
 
 
-def _one(unit: str, limit: str | None, remaining: str | None, reset: str | None, now: float) -> Iterator[Said]:
+def _one(unit: str, limit: str | None, remaining: str | None, reset: str | None, now: float) -> Iterator[LimitHeaders]:
     """One limit by its three values, where two at least make sense."""
     left, renewed_in = _leading(remaining), _until(reset or "", now)
     if left is not None and renewed_in is not None:
-        yield Said(unit or "requests", left, renewed_in, _leading(limit), "token" not in unit)
+        yield LimitHeaders(unit or "requests", left, renewed_in, _leading(limit), "token" not in unit)
 
 
 def _leading(text: str | None) -> float | None:
@@ -149,7 +149,7 @@ def _bounded(seconds: float) -> float:
     return min(max(seconds, 0.0), LONGEST_RESET)
 
 
-def _structured(limits: str, policies: str, now: float) -> Iterator[Said]:
+def _structured(limits: str, policies: str, now: float) -> Iterator[LimitHeaders]:
     """The field ``RateLimit`` as a dictionary (draft 07) or as a list of named items (from 08 on)."""
     if found := dict(_PAIR.findall(limits.lower())):
         yield from _one("", found.get("limit"), found.get("remaining"), found.get("reset"), now)
@@ -161,7 +161,7 @@ def _structured(limits: str, policies: str, now: float) -> Iterator[Said]:
         if unit == "concurrent-requests":  # no rate
             continue
         for one in _one(name, policy.get("q"), words.get("r"), words.get("t", policy.get("w")), now):
-            yield Said(name, one.remaining, one.reset, one.limit, unit == "requests")
+            yield LimitHeaders(name, one.remaining, one.reset, one.limit, unit == "requests")
 
 
 _PAIR = re.compile(r"\b(limit|remaining|reset)=([^,\s]+)")

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from rowcall.limits.headers import Said
+from rowcall.limits.headers import LimitHeaders
 
 LONGEST_SPREAD = 60.0
 """Seconds: a day's quota is not spread over the day."""
@@ -38,7 +38,7 @@ class Quotas:
     def __init__(self) -> None:
         self._accounts: dict[str, _Account] = {}
 
-    def hear(self, limits: Iterable[Said], number: int, now: float, retry_after: float | None = None) -> None:
+    def hear(self, limits: Iterable[LimitHeaders], number: int, now: float, retry_after: float | None = None) -> None:
         """Take in what a reply says.
 
         Args:
@@ -76,7 +76,7 @@ class _Account:
         self._window = 0.0
         self._spent = self._calls = 0.0
 
-    def hear(self, one: Said, number: int, now: float) -> None:
+    def hear(self, one: LimitHeaders, number: int, now: float) -> None:
         if number < self._number:  # older than what is known
             return
         same_window = now < self._renewed_at and one.remaining <= self._left

@@ -1,7 +1,7 @@
 """A fake API on a real socket, for the demo, rehearsals and tests."""
 
-from rowcall.mock.call_log import Call
+from rowcall.mock.call_log import RecordedCall
 from rowcall.mock.injected_faults import DEMO, Fault, Faults, RetryForm
 from rowcall.mock.server import MockAPI, Outage, Poison, serve
 
-__all__ = ["DEMO", "Call", "Fault", "Faults", "MockAPI", "Outage", "Poison", "RetryForm", "serve"]
+__all__ = ["DEMO", "Fault", "Faults", "MockAPI", "Outage", "Poison", "RecordedCall", "RetryForm", "serve"]

@@ -13,7 +13,7 @@ import orjson
 
 
 @dataclass(slots=True, eq=False)
-class Call:
+class RecordedCall:
     """One request as the server saw it. Times are monotonic seconds.
 
     Attributes:
@@ -52,7 +52,7 @@ class Call:
         return orjson.loads(self.body)
 
 
-class Watch:
+class CallLog:
     """A server's memory of its calls. ``keep=False`` counts them and forgets them, for runs of any length.
 
     Attributes:
@@ -65,16 +65,16 @@ class Watch:
     """
 
     def __init__(self, *, keep: bool) -> None:
-        self.calls: list[Call] = []
+        self.calls: list[RecordedCall] = []
         self.arrived = self.early = self.in_flight = self.max_in_flight = 0
         self.served: Counter[int | str] = Counter()
         self._keep = keep
-        self._by_text: defaultdict[str, list[Call]] = defaultdict(list)
+        self._by_text: defaultdict[str, list[RecordedCall]] = defaultdict(list)
         self._tries: dict[bytes, int] = {}
         self._not_before: dict[bytes, float] = {}
         self._waiting: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
 
-    def calls_of(self, text: str) -> list[Call]:
+    def calls_of(self, text: str) -> list[RecordedCall]:
         """The calls about a text, first to last."""
         return list(self._by_text.get(text, ()))
 
@@ -102,11 +102,11 @@ class Watch:
     def _too_early(self, record: bytes) -> bool:
         return time.monotonic() < self._not_before.pop(record, 0.0)
 
-    def _rest(self, call: Call, seconds: float) -> None:
+    def _rest(self, call: RecordedCall, seconds: float) -> None:
         """The record of this call must not come again for so long."""
         self._not_before[call.record] = time.monotonic() + seconds
 
-    def _begin(self, call: Call) -> None:
+    def _begin(self, call: RecordedCall) -> None:
         self.arrived += 1
         self.early += call.early
         self.in_flight += 1
@@ -116,7 +116,7 @@ class Watch:
             self._by_text[call.text].append(call)
         self._tell()
 
-    def _end(self, call: Call, status: int | str) -> None:
+    def _end(self, call: RecordedCall, status: int | str) -> None:
         """A call is over; a good answer ends the record's tries."""
         call.status, call.ended = status, time.monotonic()
         if isinstance(status, int) and status < 400:

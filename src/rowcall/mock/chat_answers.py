@@ -22,7 +22,7 @@ Document = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ChatReply:
     """What the model said: ``cut`` where its limit of tokens ended it."""
 
     id: str
@@ -33,7 +33,7 @@ class Said:
     written: int
 
 
-Shape = Callable[[Said], Document]
+Shape = Callable[[ChatReply], Document]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +52,12 @@ class Prompt:
     characters: int
     most: int | None
 
-    def said(self, id_: str) -> Said:
+    def said(self, id_: str) -> ChatReply:
         """The true answer, as JSON in a text."""
         whole = orjson.dumps(asdict(sentiment(self.text))).decode()
         cut = self.most is not None and tokens(whole) > self.most
         text = whole[: (self.most or 0) * CHARACTERS_PER_TOKEN] if cut else whole
-        return Said(id_, self.model, text, cut, math.ceil(self.characters / CHARACTERS_PER_TOKEN), tokens(text))
+        return ChatReply(id_, self.model, text, cut, math.ceil(self.characters / CHARACTERS_PER_TOKEN), tokens(text))
 
 
 def tokens(text: str) -> int:
@@ -73,7 +73,7 @@ def words(content: Any) -> str:
     return "".join(text for text in parts if isinstance(text, str))
 
 
-def as_chat(said: Said) -> Document:
+def as_chat(said: ChatReply) -> Document:
     """A chat completion."""
     message = {"role": "assistant", "content": said.text, "refusal": None}
     return {
@@ -92,7 +92,7 @@ def as_chat(said: Said) -> Document:
     }
 
 
-def as_response(said: Said) -> Document:
+def as_response(said: ChatReply) -> Document:
     """A response."""
     text = {"type": "output_text", "text": said.text, "annotations": []}
     return {
@@ -114,7 +114,7 @@ def as_response(said: Said) -> Document:
     }
 
 
-def as_message(said: Said) -> Document:
+def as_message(said: ChatReply) -> Document:
     """A message; half of what was read came from a cache, which ``input_tokens`` leaves out."""
     cached = said.read // 2
     return {
@@ -134,7 +134,7 @@ def as_message(said: Said) -> Document:
     }
 
 
-def as_candidates(said: Said) -> Document:
+def as_candidates(said: ChatReply) -> Document:
     """A response of generateContent."""
     content = {"role": "model", "parts": [{"text": said.text}]}
     return {

@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple, NoReturn, Self
 from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
 
-from rowcall.mock.call_log import Call, Watch
+from rowcall.mock.call_log import CallLog, RecordedCall
 from rowcall.mock.endpoints import Question, error, read
 from rowcall.mock.injected_faults import Faults
 from rowcall.mock.listener import Listener, bind, reset
@@ -42,7 +42,7 @@ class _Verdict(NamedTuple):
 _DROPPED = _Verdict("dropped")
 
 
-class MockAPI(Watch):
+class MockAPI(CallLog):
     """The fake API, as an async context manager.
 
     ``POST /v1/chat/completions`` judges the last user message and answers ``{"label": ..., "score": ...}``, and so do
@@ -91,7 +91,7 @@ class MockAPI(Watch):
         self.capacity = capacity
         self.outage: Outage | None = None
         self.poison: Poison = frozenset()
-        self.respond: Callable[[Call], web.Response | None] | None = None
+        self.respond: Callable[[RecordedCall], web.Response | None] | None = None
         self._host, self._port = host, port
         self._any_path = any_path
         self._key = api_key
@@ -153,9 +153,9 @@ class MockAPI(Watch):
         verdict.response.headers.setdefault("x-request-id", call.id)
         return verdict.response
 
-    def _call(self, request: web.BaseRequest, text: str, body: bytes) -> Call:
+    def _call(self, request: web.BaseRequest, text: str, body: bytes) -> RecordedCall:
         record = _record(request, body)
-        return Call(
+        return RecordedCall(
             method=request.method,
             path=request.path_qs,
             text=text,
@@ -169,7 +169,7 @@ class MockAPI(Watch):
             id=f"req_{self.arrived + 1:08d}",
         )
 
-    async def _decide(self, call: Call, question: Question) -> _Verdict:
+    async def _decide(self, call: RecordedCall, question: Question) -> _Verdict:
         if self.capacity is not None and self.in_flight > self.capacity:
             return self._rate_limit(call)
         await asyncio.sleep(self.latency)
@@ -191,21 +191,21 @@ class MockAPI(Watch):
             return _portal()
         return _Verdict("reset") if self.outage == "reset" else None
 
-    def _by_respond(self, call: Call) -> _Verdict | None:
+    def _by_respond(self, call: RecordedCall) -> _Verdict | None:
         response = self.respond(call) if self.respond else None
         return None if response is None else _answered(response)
 
-    def _by_key(self, call: Call) -> _Verdict | None:
+    def _by_key(self, call: RecordedCall) -> _Verdict | None:
         brought = (call.headers.get(name, "").removeprefix("Bearer ") for name in _KEY_HEADERS)
         if self._key is None or self._key in brought:
             return None
         return _failed(401, "Incorrect API key provided.", code="invalid_api_key")
 
-    def _by_poison(self, call: Call) -> _Verdict | None:
+    def _by_poison(self, call: RecordedCall) -> _Verdict | None:
         status = self.poison(call.text) if callable(self.poison) else 500 if call.text in self.poison else None
         return None if status is None else _failed(status, f"This record always gets {status}.", code="poison")
 
-    def _by_chance(self, call: Call) -> _Verdict | None:
+    def _by_chance(self, call: RecordedCall) -> _Verdict | None:
         match self.faults.draw(call.record, call.number):
             case "rate_limited":
                 return self._rate_limit(call)
@@ -216,7 +216,7 @@ class MockAPI(Watch):
             case fault:
                 return fault and _Verdict(fault)
 
-    def _rate_limit(self, call: Call) -> _Verdict:
+    def _rate_limit(self, call: RecordedCall) -> _Verdict:
         self._rest(call, self.faults.retry_after)
         response = error(
             429,

@@ -32,7 +32,7 @@ class Latencies:
         return None
 
 
-class Tally:
+class RunStats:
     """Counts of one run; a listener of its events.
 
     Attributes:

@@ -18,7 +18,7 @@ _SHOWN = ("host", "hostaddr", "port", "dbname", "user", "service")
 
 
 @dataclass(frozen=True, slots=True)
-class StorePlace:
+class StoreLocation:
     """Where a store is. Its text is for people: a URL without password and without what else may be secret.
 
     Attributes:

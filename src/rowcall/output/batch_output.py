@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from rowcall.model import json_values
 from rowcall.model.job import Status
-from rowcall.output.join import Join, Joined, Writer
+from rowcall.output.join import Join, JoinedRow, Writer
 from rowcall.store.types import Answer, LastCall
 
 Order = Literal["input", "completion"]
@@ -72,7 +72,7 @@ class _Arranged:
         self._connection.close()
 
 
-def _line(joined: Joined, call: LastCall | None) -> dict[str, Any] | None:
+def _line(joined: JoinedRow, call: LastCall | None) -> dict[str, Any] | None:
     """The line of a record; None while it has not ended."""
     if joined.done is not None:
         return _ended(joined.done, response=joined.done.value)

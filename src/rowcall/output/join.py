@@ -30,7 +30,7 @@ class Writer(Protocol):
         """Write one row."""
 
 
-class Joined(NamedTuple):
+class JoinedRow(NamedTuple):
     """A record of the input and what became of it; ``answer`` is None where the store does not know it."""
 
     record: Record
@@ -53,7 +53,7 @@ class Joined(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class OutputShape:
     """What rows look like.
 
     Attributes:
@@ -89,7 +89,7 @@ class Join:
     source: Source
     keying: Keying
     columns: Columns
-    shape: Shape = Shape()
+    shape: OutputShape = OutputShape()
 
     async def write(self, writer: Writer, *, only: Status | None = None) -> int:
         """Write each record with its answer; returns how many rows.
@@ -107,18 +107,18 @@ class Join:
             written += len(group)
         return written
 
-    async def groups(self, only: Status | None = None) -> AsyncIterator[list[Joined]]:
+    async def groups(self, only: Status | None = None) -> AsyncIterator[list[JoinedRow]]:
         """The records of the input in its order, 1,000 at a time; ``only`` those with that status."""
         records = iter(self.source)
         while group := await asyncio.to_thread(self._read, records):
             answers = await self.reader.answers(self.kind, list({key for _, key, _ in group}))
-            found = [Joined(record, key, hash_, answers.get(key)) for record, key, hash_ in group]
+            found = [JoinedRow(record, key, hash_, answers.get(key)) for record, key, hash_ in group]
             yield [joined for joined in found if only is None or joined.status is only]
 
     def _read(self, records: Iterator[Record]) -> list[tuple[Record, str, str]]:
         return [(record, *self.keying.known_by(record)) for record in islice(records, GROUP)]
 
-    def _row(self, joined: Joined) -> Row:
+    def _row(self, joined: JoinedRow) -> Row:
         shape, kept, new = self.shape, joined.record.data, self._new(joined)
         if shape.keep is not None:
             kept = {name: kept[name] for name in shape.kept(kept)}
@@ -126,7 +126,7 @@ class Join:
             raise OutputError(f"{joined.record.where}: {said_of_clash(kept.keys() & new.keys())}", remedy=RENAME)
         return {shape.key_as: joined.key, **kept, **new} if shape.key_as else {**kept, **new}
 
-    def _new(self, joined: Joined) -> Row:
+    def _new(self, joined: JoinedRow) -> Row:
         answer, flatten = joined.done, self.shape.flatten
         if answer is None:
             return {} if flatten else dict.fromkeys(self.columns)

@@ -21,7 +21,7 @@ VERB = "help-out"
 """The verb that a helper is started with; it is in no list."""
 
 
-class Member:
+class HelperLink:
     """A helper from its start to its end.
 
     Attributes:

@@ -21,7 +21,7 @@ from rowcall.engine.stop_reasons import Ending
 from rowcall.engine.store_sync import ASKED_ELSEWHERE
 from rowcall.model.errors import RowcallError
 from rowcall.model.events import Event, Followed, Listener, Resting, Stopping, StoreWaits
-from rowcall.model.run_stats import Tally
+from rowcall.model.run_stats import RunStats
 from rowcall.processes.messages import LENGTH, News, Task, Word, packed, unpacked
 from rowcall.run.assembly import assemble_to_work, open_store
 from rowcall.run.pipeline import CONNECTIONS
@@ -95,7 +95,7 @@ class Helper:
             begun = await _begin(stack, self._task, Options(input_over=lambda: self._word.input_over), self._emit)
             concurrency = raise_descriptor_limit(config.pace.concurrency)
             engine = self._engine = Engine(
-                config, begun, Tally(), emit=self._emit, concurrency=concurrency, timing=Timing(alone_for=0.0)
+                config, begun, RunStats(), emit=self._emit, concurrency=concurrency, timing=Timing(alone_for=0.0)
             )
             self._obey(engine, self._word)
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, engine.worker.stop, Ending("terminated"))

@@ -9,11 +9,11 @@ from contextlib import asynccontextmanager, suppress
 from rowcall.config import Config
 from rowcall.engine.engine import Begun, Engine
 from rowcall.engine.live_status import Others
-from rowcall.engine.run_parts import Parts
+from rowcall.engine.run_parts import RunParts
 from rowcall.model.errors import Full
 from rowcall.model.events import CallBegan, CallDropped, CallEnded, Event, HelperDied, InputRead, Stopping
 from rowcall.model.outcome import Success
-from rowcall.processes.helper_link import Member
+from rowcall.processes.helper_link import HelperLink
 from rowcall.processes.messages import News, Task, Word
 from rowcall.processes.share_slots import Holding, grants
 from rowcall.run.assembly import assemble
@@ -29,7 +29,7 @@ TO_LEAVE = 5.0
 Hear = Callable[[Event], None]
 
 
-class Crew:
+class HelperGroup:
     """Helpers of one run: they start with its first call, and work from its first success on.
 
     So a wrong key, or an API that is not there, is found out by the run alone, with all of its concurrency.
@@ -39,16 +39,16 @@ class Crew:
         assembling: makes the parts of the run.
     """
 
-    def __init__(self, count: int, assembling: Callable[..., Parts] = assemble) -> None:
+    def __init__(self, count: int, assembling: Callable[..., RunParts] = assemble) -> None:
         self._count = count
         self._assembling = assembling
         self._config: Config | None = None
         self._base_url: str | None = None
-        self._members: list[Member] = []
+        self._members: list[HelperLink] = []
         self._proven = self._dropping = False
         self._begins, self._wake, self._stopping = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
-    def assemble(self, config: Config, *, base_url: str | None = None) -> Parts:
+    def assemble(self, config: Config, *, base_url: str | None = None) -> RunParts:
         """The parts of the run, from what its helpers are given too."""
         self._config, self._base_url = config, base_url
         return self._assembling(config, base_url=base_url)
@@ -124,9 +124,9 @@ class Crew:
                 async with asyncio.timeout(WAITS[deaths - 1]):
                     await self._stopping.wait()
 
-    async def _started(self, hear_of: Hear) -> Member | None:
+    async def _started(self, hear_of: Hear) -> HelperLink | None:
         try:
-            return await Member.start()
+            return await HelperLink.start()
         except OSError as error:
             hear_of(HelperDied(0, f"cannot be started: {error.strerror}", replaced=False))
             return None
@@ -136,7 +136,7 @@ class Crew:
         with suppress(Full):  # which the beat says
             await engine.worker.reaped()
 
-    async def _live(self, member: Member, engine: Engine, hear_of: Hear) -> str:
+    async def _live(self, member: HelperLink, engine: Engine, hear_of: Hear) -> str:
         """Hear a helper until it is gone; returns how it died, empty where it ended as it should."""
         self._members.append(member)
         try:
@@ -152,7 +152,7 @@ class Crew:
             self._tell_of_others(engine)
         return await member.end()
 
-    def _mark(self, member: Member, news: News, engine: Engine) -> None:
+    def _mark(self, member: HelperLink, news: News, engine: Engine) -> None:
         """What news say beside the events."""
         if news.ending and not self._stopping.is_set():
             engine.worker.stop(news.ending)
@@ -191,7 +191,7 @@ class Crew:
             self._config, self._base_url, begun.run, begun.request, hash_, begun.known, trusted=engine.gate.succeeded
         )
 
-    def _word(self, member: Member, engine: Engine, calls: int, among: int) -> Word:
+    def _word(self, member: HelperLink, engine: Engine, calls: int, among: int) -> Word:
         limited = engine.budget.limit is not None
         return Word(
             calls,

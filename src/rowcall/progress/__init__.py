@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Any
 from rowcall.progress.number_text import clean, counted, latency_text, rate_text, short_number, short_time
 
 if TYPE_CHECKING:
-    from rowcall.progress.display import Progress
+    from rowcall.progress.display import ProgressDisplay
 
-__all__ = ["Progress", "clean", "counted", "latency_text", "rate_text", "short_number", "short_time"]
+__all__ = ["ProgressDisplay", "clean", "counted", "latency_text", "rate_text", "short_number", "short_time"]
 
 
 def __getattr__(name: str) -> Any:
-    if name != "Progress":
+    if name != "ProgressDisplay":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from rowcall.progress.display import Progress
+    from rowcall.progress.display import ProgressDisplay
 
-    return Progress
+    return ProgressDisplay

@@ -19,7 +19,7 @@ from rowcall.model.events import (
     Stopping,
     StoreWaits,
 )
-from rowcall.progress.event_counts import Following, Speed
+from rowcall.progress.event_counts import EventCounts, Speed
 from rowcall.progress.number_text import clean, counted, short_time
 from rowcall.progress.screen import Screen
 from rowcall.progress.terminal_block import block
@@ -36,7 +36,7 @@ WORTH_SAYING = 5.0
 """Seconds of a rest from which it is worth a line."""
 
 
-class Progress:
+class ProgressDisplay:
     """Shows a pipeline at work on ``stream`` (stderr). ``say`` writes a line above the display.
 
     Args:
@@ -52,7 +52,7 @@ class Progress:
         self._plain_every = plain_every
         screen = Screen(stream)
         self._screen = screen if live and screen.can_redraw else None
-        self._following = Following()
+        self._following = EventCounts()
         self._speed = Speed()
         self._rested_until = 0.0
         self._blamed: set[str] = set()

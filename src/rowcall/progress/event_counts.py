@@ -14,7 +14,7 @@ AT_LEAST = 0.5
 """Seconds before there is a speed."""
 
 
-class Following:
+class EventCounts:
     """A listener of a run's events.
 
     Attributes:

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any, Protocol
 
 from rowcall.model.prices import usd
-from rowcall.progress.display import Progress
+from rowcall.progress.display import ProgressDisplay
 from rowcall.progress.number_text import latency_text, rate_text, short_time
 from rowcall.progress.terminal_block import tokens_text
 from rowcall.progress.view import View, plain_line, share_text
@@ -37,7 +37,7 @@ def cell_output() -> Handle | None:
     return handle
 
 
-class CellProgress(Progress):
+class CellProgress(ProgressDisplay):
     """Shows a pipeline at work in a cell; what is said stands below the bar."""
 
     def __init__(self, handle: Handle) -> None:

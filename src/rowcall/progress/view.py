@@ -9,7 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from rowcall.model.outcome import Usage
-from rowcall.progress.event_counts import Following
+from rowcall.progress.event_counts import EventCounts
 from rowcall.progress.number_text import clean, rate_text, short_time
 
 if TYPE_CHECKING:  # verbs that only look need no wire
@@ -73,7 +73,7 @@ class View:
         return min(1.0, self.ended / self.total) if self.total else 0.0
 
 
-def view_of(pipeline: Pipeline, following: Following, speed: float, limit: int | None = None) -> View:
+def view_of(pipeline: Pipeline, following: EventCounts, speed: float, limit: int | None = None) -> View:
     """A look at a pipeline.
 
     Args:
@@ -135,7 +135,7 @@ def _extent(pipeline: Pipeline, limit: int | None) -> tuple[int, int, int]:
     return max(here, most), pipeline.tally.done, pipeline.tally.failed
 
 
-def _held_up(pipeline: Pipeline, following: Following) -> Iterator[str]:
+def _held_up(pipeline: Pipeline, following: EventCounts) -> Iterator[str]:
     """What holds the run up, the gravest first."""
     if following.stopping:
         yield f"stopping: waiting for calls in flight, up to {short_time(pipeline.config.stop.grace)}"
@@ -176,7 +176,7 @@ def _probe(probe_at: float | None) -> str:
     return "trying now" if probe_at is None else f"next try in {max(0, probe_at - monotonic()):.0f}s"
 
 
-def _slow(following: Following, p95: float | None) -> tuple[tuple[str, float], ...]:
+def _slow(following: EventCounts, p95: float | None) -> tuple[tuple[str, float], ...]:
     """The oldest calls, where they take much longer than others did; ``calls`` is in the order of their begin."""
     long, now = max(SLOW_AT_LEAST, SLOW_TIMES * (p95 or 0.0)), monotonic()
     oldest = list(zip(range(SLOW_SHOWN), following.calls.items(), strict=False))

@@ -8,7 +8,7 @@ from typing import Any
 
 from rowcall.model.errors import ConfigError, Problem
 from rowcall.providers.anthropic import ANTHROPIC
-from rowcall.providers.base import Call, Provider, Request
+from rowcall.providers.base import CallContext, Provider, Request
 from rowcall.providers.batch_lines import LINES, BatchFileProvider
 from rowcall.providers.dialect import Preset
 from rowcall.providers.error_replies import REASONS, classify
@@ -16,7 +16,7 @@ from rowcall.providers.gemini import GEMINI
 from rowcall.providers.http import HTTP, HttpProvider
 from rowcall.providers.openai import MOCK, OLLAMA, OPENAI, OPENROUTER, VLLM
 
-__all__ = ["PRESETS", "REASONS", "Call", "HttpProvider", "Provider", "Request", "classify", "make_provider"]
+__all__ = ["PRESETS", "REASONS", "CallContext", "HttpProvider", "Provider", "Request", "classify", "make_provider"]
 
 BATCH_FILE = "openai-batch"
 """The preset whose records name their own URL and body."""

@@ -14,14 +14,14 @@ from rowcall.providers.error_replies import classify
 from rowcall.sources.keys import FilePrints
 from rowcall.templates.templates import Tree
 
-__all__ = ["Call", "GroupProvider", "Provider", "Request", "classify"]
+__all__ = ["CallContext", "GroupProvider", "Provider", "Request", "classify"]
 
 Request = httpx.Request
 """What a provider builds and the client sends."""
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class CallContext:
     """One call of a record.
 
     Attributes:
@@ -50,7 +50,7 @@ class Provider(Protocol):
     trees: tuple[Tree, ...]
     files: FilePrints | None
 
-    def build(self, data: Mapping[str, Any], call: Call) -> httpx.Request:
+    def build(self, data: Mapping[str, Any], call: CallContext) -> httpx.Request:
         """The request for one record.
 
         Raises:

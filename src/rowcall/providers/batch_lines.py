@@ -14,7 +14,7 @@ import httpx
 from rowcall.config.presets import PLACES
 from rowcall.model import json_values
 from rowcall.model.outcome import Outcome, Reply, Success
-from rowcall.providers.base import Call
+from rowcall.providers.base import CallContext
 from rowcall.providers.build_request import make_request, parse_base_url
 from rowcall.providers.dialect import Form, Preset
 from rowcall.providers.http import HttpProvider
@@ -43,7 +43,7 @@ class BatchFileProvider(HttpProvider):
         in_headers = union(self.trees)
         self.columns = None if in_headers is None else in_headers | _SENT
 
-    def build(self, data: Mapping[str, Any], call: Call) -> httpx.Request:
+    def build(self, data: Mapping[str, Any], call: CallContext) -> httpx.Request:
         """The request of one line.
 
         Raises:

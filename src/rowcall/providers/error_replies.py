@@ -50,7 +50,7 @@ _KEPT_OF_BODY = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class ReplyFault:
     """What an error reply says, whatever its shape.
 
     Attributes:
@@ -75,7 +75,7 @@ def classify(reply: Reply) -> Failure:
     return failure(reply, fault_of(reply))
 
 
-def failure(reply: Reply, fault: Fault) -> Failure:
+def failure(reply: Reply, fault: ReplyFault) -> Failure:
     """A fault as an outcome; ``fault`` may be one that was embedded in the reply."""
     cls, reason = next((cls, reason) for holds, cls, reason in _TABLE if holds(fault))
     cls = _as_asked(cls, fault.status, reply.headers.get("x-should-retry", ""))
@@ -92,12 +92,12 @@ def failure(reply: Reply, fault: Fault) -> Failure:
     )
 
 
-def fault_of(reply: Reply) -> Fault:
+def fault_of(reply: Reply) -> ReplyFault:
     """What an error reply says."""
     document = _document(reply.body)
     html = document is None and is_html(reply)
     text = "" if html or document is not None else _decoded(reply.body[:_KEPT_OF_BODY])
-    return Fault(
+    return ReplyFault(
         reply.status,
         frozenset(_codes(document)),
         one_line(_words(document) or text),
@@ -107,7 +107,7 @@ def fault_of(reply: Reply) -> Fault:
     )
 
 
-def embedded(error: Any, reply: Reply) -> Fault | None:
+def embedded(error: Any, reply: Reply) -> ReplyFault | None:
     """The fault that an ``error`` inside a 2xx describes, by its own code; None where the code says nothing."""
     codes = frozenset(_codes({"error": error}))
     own = str(error.get("code")).lower() if isinstance(error, dict) else ""
@@ -115,7 +115,7 @@ def embedded(error: Any, reply: Reply) -> Fault | None:
     if status is None:
         return None
     asked = retry_after(reply.headers, reply.body[:_LONGEST_BODY])
-    return Fault(status, codes, one_line(_words({"error": error})), asked=asked)
+    return ReplyFault(status, codes, one_line(_words({"error": error})), asked=asked)
 
 
 def _status_of(code: str) -> int | None:
@@ -177,7 +177,7 @@ _REQUEST_ID = re.compile(rb'"request_id"\s*:\s*"([\x21\x23-\x5b\x5d-\x7e]{1,200}
 _PAGE = "a web page came instead of the API's reply"
 
 
-def _message(reply: Reply, fault: Fault) -> str:
+def _message(reply: Reply, fault: ReplyFault) -> str:
     where = f"HTTP {reply.status}"
     if reply.status != fault.status:
         where += f" with an error {fault.status} inside"
@@ -291,12 +291,12 @@ _STATUS_OF = {
 }
 
 
-def _by(statuses: Container[int] | None = None, codes: frozenset[str] = frozenset()) -> Callable[[Fault], bool]:
+def _by(statuses: Container[int] | None = None, codes: frozenset[str] = frozenset()) -> Callable[[ReplyFault], bool]:
     """Holds for one of these statuses (None: any) with one of these codes (none given: whatever it says)."""
     return lambda fault: (statuses is None or fault.status in statuses) and (not codes or bool(codes & fault.codes))
 
 
-def _no_credit(fault: Fault) -> bool:
+def _no_credit(fault: ReplyFault) -> bool:
     if fault.codes & _NO_CREDIT or fault.message.lower().startswith(_NO_CREDIT_WORDS):
         return True
     if fault.status == 402:
@@ -305,7 +305,7 @@ def _no_credit(fault: Fault) -> bool:
     return fault.status == 429 and (daily or _NO_QUOTA.search(fault.message) is not None)
 
 
-def _above_limit(fault: Fault) -> bool:
+def _above_limit(fault: ReplyFault) -> bool:
     """A 429 by which this request alone is larger than the limit: waiting does not help."""
     if fault.status != 429:
         return False
@@ -313,27 +313,27 @@ def _above_limit(fault: Fault) -> bool:
     return int(found[2]) > int(found[1]) if found else fault.message.lower().startswith("request too large")
 
 
-def _too_fast(fault: Fault) -> bool:
+def _too_fast(fault: ReplyFault) -> bool:
     if fault.status in (402, 403) and not fault.html:
         return fault.asked is not None or bool(fault.codes & _TOO_FAST)
     return fault.status == 429
 
 
-def _web_page(fault: Fault) -> bool:
+def _web_page(fault: ReplyFault) -> bool:
     return fault.html and (fault.status < 300 or fault.status in _REFUSED_BY_PAGE)
 
 
-def _no_model(fault: Fault) -> bool:
+def _no_model(fault: ReplyFault) -> bool:
     words = _NO_MODEL_WORDS.get(fault.status)
     return bool(fault.codes & _NO_MODEL) or (words is not None and words.search(fault.message) is not None)
 
 
-def _too_long(fault: Fault) -> bool:
+def _too_long(fault: ReplyFault) -> bool:
     return bool(fault.codes & _TOO_LONG) or _TOO_LONG_WORDS.search(fault.message) is not None
 
 
 _C = FailureClass
-_TABLE: tuple[tuple[Callable[[Fault], bool], FailureClass, str], ...] = (
+_TABLE: tuple[tuple[Callable[[ReplyFault], bool], FailureClass, str], ...] = (
     # holds for                              who pays      reason ("" = http_<status>)
     (_by({511}), _C.MAYBE_SENT, "html_reply"),  # network login needed
     (_by(_REDIRECTS), _C.SETUP, "redirected"),

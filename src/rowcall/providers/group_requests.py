@@ -11,7 +11,7 @@ import httpx
 from rowcall.model import json_values
 from rowcall.model.errors import ConfigError, Problem
 from rowcall.model.outcome import Outcome, Reply
-from rowcall.providers.base import Call, GroupProvider
+from rowcall.providers.base import CallContext, GroupProvider
 from rowcall.providers.dialect import Group
 from rowcall.templates.templates import Tree, compile_tree
 
@@ -47,7 +47,7 @@ class Grouping:
         Raises:
             TemplateError: a template cannot be rendered.
         """
-        single = self.provider.build(data, Call(group_key(keys)))
+        single = self.provider.build(data, CallContext(group_key(keys)))
         body = json_values.loads(single.content) | {self._group.input: texts}
         headers = [(name, value) for name, value in single.headers.raw if name.lower() != b"content-length"]
         return httpx.Request(single.method, single.url, headers=headers, content=json_values.dumps(body))

@@ -16,7 +16,7 @@ from rowcall.model import json_values
 from rowcall.model.errors import ConfigError, Problem
 from rowcall.model.outcome import Failure, Outcome, Reply, Success, Usage
 from rowcall.providers.attachments import LARGEST, Attachments
-from rowcall.providers.base import Call
+from rowcall.providers.base import CallContext
 from rowcall.providers.build_request import (
     BodyPart,
     HeadersPart,
@@ -125,7 +125,7 @@ class HttpProvider:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._method} {self.target}>"
 
-    def build(self, data: Mapping[str, Any], call: Call) -> httpx.Request:
+    def build(self, data: Mapping[str, Any], call: CallContext) -> httpx.Request:
         """The request for one record.
 
         Raises:

@@ -26,7 +26,7 @@ class Unacceptable(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReplyReader:
     """How an answer is read from the document of a reply.
 
     Attributes:
@@ -90,13 +90,13 @@ def _is_false(value: Any) -> bool:
 
 def make_reading(
     extract: str | None, parse: str | None, schema: dict[str, Any] | bool | None, assertions: Iterable[str] = ()
-) -> Reading:
+) -> ReplyReader:
     """A reading by the keys of ``[response]``.
 
     Raises:
         ConfigError: the path or the schema is not one.
     """
-    return Reading(
+    return ReplyReader(
         extract=None if extract is None else compile_path(extract),
         path=extract or "",
         parse=parse == "json" or (parse is None and schema is not None),

@@ -13,13 +13,13 @@ from rowcall.calls.handlers import Function, HandlerCaller, load_function
 from rowcall.calls.requests import Caller, RequestCaller, Wire
 from rowcall.client.network import make_network
 from rowcall.config import Config, Secret
-from rowcall.engine.run_parts import Calls, Parts
+from rowcall.engine.run_parts import Calls, RunParts
 from rowcall.model.errors import ConfigError, OutputError, Problem, RowcallError
 from rowcall.model.price_list import Unlisted, listed
 from rowcall.model.prices import Prices, nano
-from rowcall.model.store_location import StorePlace
+from rowcall.model.store_location import StoreLocation
 from rowcall.output import FormatName, check_export
-from rowcall.output.join import RENAME, Columns, Shape, said_of_clash
+from rowcall.output.join import RENAME, Columns, OutputShape, said_of_clash
 from rowcall.providers import PRESETS, HttpProvider, make_provider
 from rowcall.providers.base import GroupProvider
 from rowcall.providers.group_requests import Grouping
@@ -29,8 +29,8 @@ from rowcall.providers.read_reply import Unacceptable, compile_path
 from rowcall.sources import open_source
 from rowcall.sources.base import Source
 from rowcall.sources.keys import Key, Keying, compile_key, request_hash
-from rowcall.sources.no_input import Elsewhere
-from rowcall.sources.pipe_copy import Kept
+from rowcall.sources.no_input import NoInput
+from rowcall.sources.pipe_copy import PipeCopy
 from rowcall.sources.store_source import StoreSource
 from rowcall.store import open_at
 from rowcall.store.base import Reader, Store
@@ -40,7 +40,7 @@ if TYPE_CHECKING:  # a server, which only the mock preset needs
     from rowcall.mock import MockAPI
 
 
-def assemble(config: Config, *, base_url: str | None = None) -> Parts:
+def assemble(config: Config, *, base_url: str | None = None) -> RunParts:
     """The parts that a resolved config names, checked against each other; nothing is sent. Reads files: blocks.
 
     Args:
@@ -55,12 +55,12 @@ def assemble(config: Config, *, base_url: str | None = None) -> Parts:
     return fit_together(config, source_of(config), calls_of(config, base_url))
 
 
-def assemble_to_work(config: Config, *, base_url: str | None = None) -> Parts:
+def assemble_to_work(config: Config, *, base_url: str | None = None) -> RunParts:
     """As ``assemble``, for who reads no input, which may not even be there."""
-    return fit_together(config, Elsewhere(), calls_of(config, base_url))
+    return fit_together(config, NoInput(), calls_of(config, base_url))
 
 
-def fit_together(config: Config, source: Source, calls: Calls) -> Parts:
+def fit_together(config: Config, source: Source, calls: Calls) -> RunParts:
     """The parts of a run that reads ``source`` and makes ``calls``; raises what ``assemble`` does."""
     key = compile_key(config.input.key)
     available = source.columns()
@@ -69,7 +69,7 @@ def fit_together(config: Config, source: Source, calls: Calls) -> Parts:
     columns = make_columns(config.output.columns)
     keying, hashed = Keying(key, calls.columns, calls.files), request_hash(config.fingerprint())
     target, network, prices = _target(config, calls), make_network(config), make_prices(config)
-    return Parts(source, calls.make_caller, keying, columns, hashed, target, network, prices)
+    return RunParts(source, calls.make_caller, keying, columns, hashed, target, network, prices)
 
 
 def _target(config: Config, calls: Calls) -> str:
@@ -166,7 +166,7 @@ def source_of(config: Config) -> Source:
         sheet=table.sheet,
         on_bad=table.on_bad,
     )
-    return source if source.rereadable else Kept(source)
+    return source if source.rereadable else PipeCopy(source)
 
 
 def _check_other_job(config: Config) -> None:
@@ -281,9 +281,9 @@ def check_output(config: Config, path: Path, format_: FormatName | None = None) 
         OutputError: it cannot, or it is.
     """
     for what, other in {
-        "the input": StorePlace(config.input_path),
+        "the input": StoreLocation(config.input_path),
         "the store": config.store_place,
-        "the config": StorePlace(config.file),
+        "the config": StoreLocation(config.file),
     }.items():
         if other.is_at(path) and str(path) != "-":
             raise OutputError(f"{path} is {what}", remedy="name another file in [output] path, or with -o")
@@ -306,7 +306,7 @@ def check_output_columns(config: Config, available: Sequence[str] | None) -> Non
     if unknown:
         what = f"output.keep names {', '.join(map(repr, unknown))}, which the input does not have"
         raise ConfigError(Problem(config.where(("output", "keep")), what, f"the columns are: {', '.join(known[:50])}"))
-    clash = set(Shape(keep=table.keep).kept(known)) & table.columns.keys()
+    clash = set(OutputShape(keep=table.keep).kept(known)) & table.columns.keys()
     if clash and not (table.overwrite or table.flatten or table.format == "openai-batch-output"):
         raise ConfigError(Problem(config.where(("output", "columns")), said_of_clash(clash), RENAME))
 

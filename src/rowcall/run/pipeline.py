@@ -13,17 +13,17 @@ from rowcall.client import raise_descriptor_limit
 from rowcall.client.network import make_client
 from rowcall.config import Config
 from rowcall.engine.engine import Begun, Engine, Helpers, Timing
-from rowcall.engine.input_watch import Upstream
+from rowcall.engine.input_watch import InputWatch
 from rowcall.engine.live_status import HeldUp
 from rowcall.engine.options import Options, Report
 from rowcall.engine.producer import Destination, Producer, alive, leave
-from rowcall.engine.run_parts import Parts
+from rowcall.engine.run_parts import RunParts
 from rowcall.engine.stop_reasons import Ending
 from rowcall.failures.gate import Closed
 from rowcall.model.errors import Busy, Full, RowcallError
 from rowcall.model.events import Event, Exporting, Joined, Listener, Resting, Stopping, StoreWaits
 from rowcall.model.job import Status
-from rowcall.model.run_stats import Tally
+from rowcall.model.run_stats import RunStats
 from rowcall.output import FormatName
 from rowcall.run.assembly import (
     assemble,
@@ -47,7 +47,7 @@ CONNECTIONS = 10_000
 class Assembling(Protocol):
     """Makes the parts of a run from a resolved config; blocks, and raises what ``parts.assemble`` does."""
 
-    def __call__(self, config: Config, *, base_url: str | None = None) -> Parts:
+    def __call__(self, config: Config, *, base_url: str | None = None) -> RunParts:
         """The parts; ``base_url`` goes before the config's."""
 
 
@@ -60,7 +60,7 @@ class BroughtIn:
     """
 
     store: Store
-    parts: Parts
+    parts: RunParts
     run: Run
     enqueued: Enqueued
     withheld: str
@@ -87,14 +87,14 @@ class Pipeline:
         helpers: Helpers | None = None,
     ) -> None:
         self.config = config
-        self.tally = Tally()
+        self.tally = RunStats()
         self._listener = emit
         self._timing = timing
         self._assembling = assembling
         self._helpers = helpers
         self._concurrency = raise_descriptor_limit(config.pace.concurrency)
         self._engine: Engine | None = None
-        self._upstream: Upstream | None = None
+        self._upstream: InputWatch | None = None
         self._worked_off = False
         self._stopped: Ending | None = None
 
@@ -276,14 +276,14 @@ class Pipeline:
         async with await open_reader(self.config) as reader:
             return await self._export(reader, parts, path, format_, only)
 
-    async def _prepare(self, stack: AsyncExitStack, options: Options) -> Parts:
+    async def _prepare(self, stack: AsyncExitStack, options: Options) -> RunParts:
         base_url = None
         assembling = self._assembling if options.reads or self._helpers else assemble_to_work
         if self.config.api.preset == "mock":
             base_url = (await stack.enter_async_context(make_mock(self.config))).url
         return await apart(lambda: assembling(self.config.resolve(), base_url=base_url), "input")
 
-    async def _begin(self, stack: AsyncExitStack, parts: Parts, agreement: Agreement, options: Options) -> Begun:
+    async def _begin(self, stack: AsyncExitStack, parts: RunParts, agreement: Agreement, options: Options) -> Begun:
         """Open the store and make this run known in it; what begins here ends with ``stack``."""
         name = self.config.name
         store = await stack.enter_async_context(await open_store(self.config, self._wait))
@@ -312,7 +312,7 @@ class Pipeline:
     async def _look_upstream(self, stack: AsyncExitStack, options: Options) -> Options:
         """Know from now on whether others bring more in."""
         reader = await stack.enter_async_context(await open_reader(self.config))
-        self._upstream = Upstream(reader, self.config.name, wait=options.wait)
+        self._upstream = InputWatch(reader, self.config.name, wait=options.wait)
         await stack.enter_async_context(self._upstream.watched())
         return replace(options, input_over=self._upstream.over)
 
@@ -359,7 +359,7 @@ class Pipeline:
         return await begun.store.strays(self.config.name, begun.run.pass_)
 
     async def _export(
-        self, reader: Reader, parts: Parts, path: Path, format_: FormatName | None = None, only: Status | None = None
+        self, reader: Reader, parts: RunParts, path: Path, format_: FormatName | None = None, only: Status | None = None
     ) -> int:
         self._emit(Exporting(str(path)))
         return await write_output(self.config, parts, reader, path, format_=format_, only=only)

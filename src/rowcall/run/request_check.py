@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rowcall.config import Config
 from rowcall.engine.options import Options
-from rowcall.engine.run_parts import Parts
+from rowcall.engine.run_parts import RunParts
 from rowcall.model.errors import RequestChanged, RowcallError, SchemaMismatch, Unavailable
 from rowcall.run.assembly import open_reader
 from rowcall.run.recipe import Recipe, recipe_of
@@ -48,7 +48,7 @@ class _Known:
     recipe: Recipe | None = None
 
 
-async def agree(config: Config, parts: Parts, options: Options) -> Agreement:
+async def agree(config: Config, parts: RunParts, options: Options) -> Agreement:
     """Ask before a changed request makes done records be called again.
 
     Raises:

@@ -5,18 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 from rowcall.config import Config
-from rowcall.engine.run_parts import Parts
+from rowcall.engine.run_parts import RunParts
 from rowcall.model.job import Status
 from rowcall.output import FormatName, is_table, open_export
 from rowcall.output.batch_output import BatchLines
-from rowcall.output.join import Join, Shape
+from rowcall.output.join import Join, OutputShape
 from rowcall.run.assembly import format_at, key_column
 from rowcall.store.base import Reader
 
 
 async def write_output(
     config: Config,
-    parts: Parts,
+    parts: RunParts,
     reader: Reader,
     path: Path,
     *,
@@ -38,7 +38,7 @@ async def write_output(
     """
     table, chosen = config.output, format_ or format_at(config, path)
     key, added = key_column(parts.keying.key, table.keep)
-    shape = Shape(table.keep, table.overwrite, table.flatten, key if added and is_table(path, chosen) else None)
+    shape = OutputShape(table.keep, table.overwrite, table.flatten, key if added and is_table(path, chosen) else None)
     join = Join(reader, config.name, parts.source, parts.keying, parts.columns, shape)
     header = shape.header(parts.source, parts.columns)
     with open_export(path, format=chosen, columns=header, table=table.table or config.name, key=key) as export:

@@ -14,7 +14,7 @@ from rowcall.system import atomic_files
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class LineFault:
     """What is wrong with a line, and what to do about it."""
 
     what: str
@@ -27,7 +27,7 @@ class BadLine:
 
     where: str
     number: int
-    fault: Fault
+    fault: LineFault
     raw: str
 
 

@@ -9,21 +9,21 @@ import re
 from typing import Any
 
 from rowcall.model.errors import InputError
-from rowcall.sources.bad_lines import Fault
+from rowcall.sources.bad_lines import LineFault
 from rowcall.sources.base import Source
-from rowcall.system.disk_index import Places
+from rowcall.system.disk_index import DiskIndex
 
 _SHAPE = 'a line is {"custom_id": "...", "method": "POST", "url": "/v1/...", "body": {...}}'
 
 
-def check_batch_line(line: dict[str, Any]) -> Fault | None:
+def check_batch_line(line: dict[str, Any]) -> LineFault | None:
     """Find what keeps a line from being called. That each ``custom_id`` comes once: ``check_batch_file``."""
     for field, (kind, pattern, wanted) in _FIELDS.items():
         value = line.get(field)
         if not isinstance(value, kind) or not re.match(pattern, str(value)):
-            return Fault(f"{field} must be {wanted}" if field in line else f"{field} is missing", _SHAPE)
+            return LineFault(f"{field} must be {wanted}" if field in line else f"{field} is missing", _SHAPE)
     if line["body"].get("stream"):
-        return Fault("stream: true cannot be answered in a file", "take stream out of the body")
+        return LineFault("stream: true cannot be answered in a file", "take stream out of the body")
     return None
 
 
@@ -41,7 +41,7 @@ def check_batch_file(source: Source) -> None:
     Raises:
         InputError: the first line that cannot be called, or a ``custom_id`` that came before, with both lines.
     """
-    with Places() as places:
+    with DiskIndex() as places:
         for record in source:
             name = record.data["custom_id"]
             if place := places.note(name, record.where):

@@ -15,7 +15,7 @@ from typing import ClassVar, TextIO
 
 from rowcall.model.errors import InputError
 from rowcall.model.job import Record
-from rowcall.sources.bad_lines import BadLine, Fault, Report, stop
+from rowcall.sources.bad_lines import BadLine, LineFault, Report, stop
 from rowcall.sources.encodings import empty, find_fault
 
 CELL_LIMIT = 1 << 26
@@ -83,17 +83,17 @@ class Delimited:
             return csv.reader(lines, delimiter=self.delimiter, strict=True)
         return csv.reader(lines, delimiter=self.delimiter, quoting=csv.QUOTE_NONE, strict=True)
 
-    def _ragged(self, cells: int, columns: int) -> Fault:
+    def _ragged(self, cells: int, columns: int) -> LineFault:
         if cells < columns:
-            return Fault(f"{cells} cells, fewer than the {columns} columns", "complete the line")
+            return LineFault(f"{cells} cells, fewer than the {columns} columns", "complete the line")
         quotes = (
             "double quotes around it" if self.quoting else "quoting = true under [input] and double quotes around it"
         )
-        return Fault(
+        return LineFault(
             f"{cells} cells, more than the {columns} columns", f"a cell that holds the delimiter needs {quotes}"
         )
 
-    def _bad(self, lines: _Lines, fault: Fault) -> BadLine:
+    def _bad(self, lines: _Lines, fault: LineFault) -> BadLine:
         return BadLine(f"{self.name}:{lines.first}", lines.first, fault, lines.raw)
 
 
@@ -142,9 +142,9 @@ class _Lines:
         del self._taken[1:]
 
 
-def _misquoted(error: csv.Error) -> Fault:
+def _misquoted(error: csv.Error) -> LineFault:
     what = next((words for part, words in _CSV_ERRORS.items() if part in str(error)), str(error))
-    return Fault(what, "double a quote inside a quoted cell; quoting = false under [input] takes quotes as text")
+    return LineFault(what, "double a quote inside a quoted cell; quoting = false under [input] takes quotes as text")
 
 
 _CSV_ERRORS = {

@@ -8,7 +8,7 @@ import re
 from typing import BinaryIO, TextIO
 
 from rowcall.model.errors import InputError
-from rowcall.sources.bad_lines import Fault
+from rowcall.sources.bad_lines import LineFault
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -45,7 +45,7 @@ def decoded(binary: BinaryIO, head: bytes, encoding: str | None) -> TextIO:
     return io.TextIOWrapper(binary, marked or encoding or "utf-8", _UNDECODED, newline="")
 
 
-def find_fault(text: str, encoding: str) -> Fault | None:
+def find_fault(text: str, encoding: str) -> LineFault | None:
     """The first character that no record may hold."""
     if text.isascii() and "\0" not in text:  # a tenth of what the search costs
         return None
@@ -57,7 +57,7 @@ def find_fault(text: str, encoding: str) -> Fault | None:
         return NUL
     if 0xDC00 <= character <= 0xDCFF:
         byte = character - 0xDC00
-        return Fault(
+        return LineFault(
             f"not {encoding.removesuffix('-sig')}: byte 0x{byte:02x} at character {found.start() + 1}", _SAVED_AS
         )
     return LONE_SURROGATE
@@ -68,8 +68,8 @@ def empty(name: str) -> InputError:
     return InputError(name, "is empty", remedy="check what wrote it; a file with a header line and no records is fine")
 
 
-NUL = Fault("a NUL character", f"take it out; where every other character is NUL, {_SAVED_AS}")
-LONE_SURROGATE = Fault("a lone surrogate, half of a character", "put in the whole character, or take it out")
+NUL = LineFault("a NUL character", f"take it out; where every other character is NUL, {_SAVED_AS}")
+LONE_SURROGATE = LineFault("a lone surrogate, half of a character", "put in the whole character, or take it out")
 
 
 def _mark_undecoded(error: UnicodeError) -> tuple[str, int]:

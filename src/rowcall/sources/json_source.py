@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TextIO
 from rowcall.model import json_values
 from rowcall.model.errors import InputError
 from rowcall.model.job import Record
-from rowcall.sources.bad_lines import BadLine, Fault, Report, ignore
+from rowcall.sources.bad_lines import BadLine, LineFault, Report, ignore
 from rowcall.sources.encodings import LONE_SURROGATE, NUL, empty, find_fault
 from rowcall.sources.text_source import columns_of
 
@@ -19,7 +19,7 @@ _BLOCK = 1 << 16  # characters
 _LONGEST_TOKEN = 16  # characters of a number, literal or escape that the end of a block may have cut
 
 Object = dict[str, Any]
-Check = Callable[[Object], Fault | None]
+Check = Callable[[Object], LineFault | None]
 """Finds what else is wrong with a record."""
 
 
@@ -43,7 +43,7 @@ class JsonLines:
                 continue
             blank = False
             found = _parse(line, text.encoding, self.check)
-            if isinstance(found, Fault):
+            if isinstance(found, LineFault):
                 report(BadLine(f"{self.name}:{number}", number, found, line))
             else:
                 yield Record(found, f"{self.name}:{number}")
@@ -66,25 +66,25 @@ class JsonArray:
         """One record an item. A fault in the array's own punctuation ends the reading whatever the policy."""
         for number, item in enumerate(_items(text, self.name), 1):
             found = _parse(item, text.encoding, None)
-            if isinstance(found, Fault):
+            if isinstance(found, LineFault):
                 report(BadLine(f"{self.name}, item {number}", number, found, item))
             else:
                 yield Record(found, f"{self.name}, item {number}")
 
 
-def _parse(raw: str, encoding: str, check: Check | None) -> Object | Fault:
+def _parse(raw: str, encoding: str, check: Check | None) -> Object | LineFault:
     if fault := find_fault(raw, encoding):
         return fault
     try:
         value = json_values.loads(raw)
     except json.JSONDecodeError as error:
-        return Fault(f"not JSON: {error.msg} at character {error.pos + 1}", "mend it, or take it out")
+        return LineFault(f"not JSON: {error.msg} at character {error.pos + 1}", "mend it, or take it out")
     except UnicodeEncodeError:
         return LONE_SURROGATE
     except ValueError as error:
-        return Fault(f"not JSON: {error}", "mend it, or take it out")
+        return LineFault(f"not JSON: {error}", "mend it, or take it out")
     if not isinstance(value, dict):
-        return Fault(f"{_kind(value)}, not an object", 'a record is an object such as {"id": 1, "text": "..."}')
+        return LineFault(f"{_kind(value)}, not an object", 'a record is an object such as {"id": 1, "text": "..."}')
     if "\\u0000" in raw and _ESCAPED_NUL.search(raw):
         return NUL
     return (check(value) if check else None) or value

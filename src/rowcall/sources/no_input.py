@@ -8,7 +8,7 @@ from pathlib import Path
 from rowcall.model.job import Record
 
 
-class Elsewhere:
+class NoInput:
     """No record, and no word about columns (see base.py)."""
 
     name = "another process's input"

@@ -13,7 +13,7 @@ from rowcall.model.job import Record
 from rowcall.sources.base import Source
 
 
-class Kept:
+class PipeCopy:
     """Reads a pipe once; whoever reads again gets what was read of it, from a file without a name."""
 
     rereadable = True

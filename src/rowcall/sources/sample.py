@@ -10,7 +10,7 @@ from rowcall.model.job import Record
 from rowcall.sources.base import Source
 
 
-class Sampled:
+class Sample:
     """The ``number`` records whose keys have the lowest hashes, in the order of the input.
 
     The input is read once more for it, before the first record. A larger sample holds a smaller one, and a record

@@ -13,7 +13,7 @@ from typing import Any
 
 from rowcall.model.errors import InputError
 from rowcall.model.job import Record
-from rowcall.sources.bad_lines import BadLine, Fault, setting_aside, stop
+from rowcall.sources.bad_lines import BadLine, LineFault, setting_aside, stop
 from rowcall.sources.byte_streams import check_is_there
 from rowcall.sources.encodings import find_fault
 
@@ -81,16 +81,16 @@ def _connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _find_fault(data: dict[str, Any]) -> Fault | None:
+def _find_fault(data: dict[str, Any]) -> LineFault | None:
     return next((fault for name, value in data.items() if (fault := _fault_of(name, value))), None)
 
 
-def _fault_of(name: str, value: Any) -> Fault | None:
+def _fault_of(name: str, value: Any) -> LineFault | None:
     if isinstance(value, str):
         fault = find_fault(value, "utf-8")
-        return Fault(f"column {name!r}: {fault.what}", "mend it in the database") if fault else None
+        return LineFault(f"column {name!r}: {fault.what}", "mend it in the database") if fault else None
     if isinstance(value, bytes):
-        return Fault(f"column {name!r} holds a blob", f"select hex({name}) or cast({name} as text) instead")
+        return LineFault(f"column {name!r} holds a blob", f"select hex({name}) or cast({name} as text) instead")
     if isinstance(value, float) and not math.isfinite(value):
-        return Fault(f"column {name!r} holds {value}, which is not JSON", f"select nullif({name}, ...) instead")
+        return LineFault(f"column {name!r} holds {value}, which is not JSON", f"select nullif({name}, ...) instead")
     return None

@@ -17,7 +17,7 @@ from typing import Any
 from rowcall.model import json_values
 from rowcall.model.errors import InputError
 from rowcall.model.job import Record
-from rowcall.sources.bad_lines import BadLine, Fault, setting_aside, stop
+from rowcall.sources.bad_lines import BadLine, LineFault, setting_aside, stop
 from rowcall.sources.byte_streams import check_is_there
 from rowcall.sources.encodings import empty, find_fault
 
@@ -145,13 +145,13 @@ def _whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value
 
 
-def _fault(data: dict[str, Any]) -> Fault | None:
+def _fault(data: dict[str, Any]) -> LineFault | None:
     for column, value in data.items():
         if isinstance(value, str):
             if fault := find_fault(value, "utf-8"):
-                return Fault(f"column {column!r}: {fault.what}", "mend it in the file")
+                return LineFault(f"column {column!r}: {fault.what}", "mend it in the file")
         elif isinstance(value, bytes):
-            return Fault(f"column {column!r} holds bytes", "write it as text")
+            return LineFault(f"column {column!r} holds bytes", "write it as text")
         elif isinstance(value, float) and math.isinf(value):
-            return Fault(f"column {column!r} holds {value}, which is not JSON", "leave it empty instead")
+            return LineFault(f"column {column!r} holds {value}, which is not JSON", "leave it empty instead")
     return None

@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Literal
 
 from rowcall.model.errors import Unavailable
-from rowcall.model.store_location import StorePlace
+from rowcall.model.store_location import StoreLocation
 from rowcall.store.base import Reader, Store
 from rowcall.store.migration import Sink, Source
 
@@ -21,7 +21,7 @@ def _nobody(message: str) -> None:
 
 
 async def open_store(
-    place: StorePlace,
+    place: StoreLocation,
     *,
     durability: Durability = "full",
     lease: float = 60.0,
@@ -51,7 +51,7 @@ async def open_store(
     return store
 
 
-async def open_reader(place: StorePlace) -> Reader:
+async def open_reader(place: StoreLocation) -> Reader:
     """Open a store for reading alone.
 
     Raises:
@@ -67,7 +67,7 @@ async def open_reader(place: StorePlace) -> Reader:
     return reader
 
 
-async def open_source(place: StorePlace) -> Source:
+async def open_source(place: StoreLocation) -> Source:
     """Open a store to move it from there.
 
     Raises:
@@ -82,7 +82,7 @@ async def open_source(place: StorePlace) -> Source:
     return source
 
 
-async def open_sink(place: StorePlace) -> Sink:
+async def open_sink(place: StoreLocation) -> Sink:
     """Open a place to move a store into it.
 
     Raises:
@@ -96,7 +96,7 @@ async def open_sink(place: StorePlace) -> Sink:
     return sink
 
 
-def _postgres(name: str, place: StorePlace) -> ModuleType:
+def _postgres(name: str, place: StoreLocation) -> ModuleType:
     """A module of the room that needs an extra.
 
     Raises:

@@ -6,7 +6,7 @@ import sqlite3
 from typing import Self
 
 
-class Places:
+class DiskIndex:
     """Where each name was met first. A context manager."""
 
     def __init__(self) -> None:

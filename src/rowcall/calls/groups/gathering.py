@@ -33,7 +33,7 @@ def _outcome() -> asyncio.Future[Outcome | None]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Member:
+class GroupMember:
     """One record of a group.
 
     Attributes:
@@ -80,16 +80,16 @@ class Gathering:
         self._size = size
         self._characters = 0
         self._closed = asyncio.Event()
-        self.members: list[Member] = []
+        self.members: list[GroupMember] = []
 
-    def has_room_for(self, member: Member) -> bool:
+    def has_room_for(self, member: GroupMember) -> bool:
         """Whether one more may come in; the first one always may."""
         if self._closed.is_set():
             return False
         most = self._size.characters
         return not self.members or most is None or self._characters + len(member.text) <= most
 
-    def add(self, member: Member) -> None:
+    def add(self, member: GroupMember) -> None:
         """Take a record in; the last that there is room for closes the group."""
         self.members.append(member)
         self._characters += len(member.text)

@@ -21,7 +21,7 @@ from dataclasses import replace
 from functools import partial
 from time import monotonic
 
-from rowcall.calls.groups.gathering import Gathering, Member, Size
+from rowcall.calls.groups.gathering import Gathering, GroupMember, Size
 from rowcall.calls.groups.split_usage import divided
 from rowcall.calls.requests import Departure, Wire, exchange, request_of
 from rowcall.limits.room import Room
@@ -29,7 +29,7 @@ from rowcall.limits.slots import Slots
 from rowcall.model.job import Job
 from rowcall.model.outcome import Failure, FailureClass, Outcome, Reply, Success, Usage
 from rowcall.model.prices import guess
-from rowcall.providers.base import Call, Request
+from rowcall.providers.base import CallContext, Request
 from rowcall.providers.group_requests import Grouping
 
 _REFUSED = (FailureClass.RECORD, FailureClass.ANSWER)
@@ -70,7 +70,7 @@ class GroupCaller:
         if text is None or job.attempts or departure.alone or departure.fresh:
             outcome = await self._by_itself(job, departure, request)
         else:
-            outcome = await self._in_group(Member(job, departure, request, text))
+            outcome = await self._in_group(GroupMember(job, departure, request, text))
         return outcome and replace(outcome, usage=outcome.usage + self._paid.pop(job.row, Usage()))
 
     def resize(self, concurrency: int) -> None:
@@ -88,7 +88,7 @@ class GroupCaller:
         """Nothing to let go: groups end with their last record."""
 
     def _request(self, job: Job) -> Request | Failure:
-        return request_of(self._provider, job, Call(self._wire.call_key(job)))
+        return request_of(self._provider, job, CallContext(self._wire.call_key(job)))
 
     async def _by_itself(self, job: Job, departure: Departure, request: Request) -> Outcome | None:
         async with self._slots:
@@ -96,7 +96,7 @@ class GroupCaller:
 
     # Gathering
 
-    async def _in_group(self, member: Member) -> Outcome | None:
+    async def _in_group(self, member: GroupMember) -> Outcome | None:
         group = self._group_for(member)
         group.add(member)
         try:
@@ -105,7 +105,7 @@ class GroupCaller:
             self._forsake(group)
             raise
 
-    def _group_for(self, member: Member) -> Gathering:
+    def _group_for(self, member: GroupMember) -> Gathering:
         if self._open is None or not self._open.has_room_for(member):
             if self._open:
                 self._open.close()
@@ -135,7 +135,7 @@ class GroupCaller:
 
     # Asking and splitting
 
-    async def _resolve(self, members: Sequence[Member], *, part: bool = False) -> None:
+    async def _resolve(self, members: Sequence[GroupMember], *, part: bool = False) -> None:
         """Ask for several records until each has its outcome; ``part``: of a group that came to nothing."""
         members = list(filter(_waits, members))
         if not members:
@@ -150,7 +150,7 @@ class GroupCaller:
         else:
             await self._split(members, self._billed(members, outcome), part=part)
 
-    async def _ask(self, members: Sequence[Member], *, patient: bool) -> Outcome | None:
+    async def _ask(self, members: Sequence[GroupMember], *, patient: bool) -> Outcome | None:
         """One request, whose departure is its own: a member may be dropped meanwhile."""
         first, departure = members[0], members[0].departure.another()
         try:
@@ -191,29 +191,29 @@ class GroupCaller:
         while not self._room.is_free:
             await self._room.more()
 
-    def _joined(self, members: Sequence[Member]) -> Request:
+    def _joined(self, members: Sequence[GroupMember]) -> Request:
         if len(members) == 1:
             return members[0].request
         keys = [self._wire.call_key(member.job) for member in members]
         return self._grouping.build(members[0].job.data, [member.text for member in members], keys)
 
-    def _reader(self, members: Sequence[Member]) -> Callable[[Reply], Outcome]:
+    def _reader(self, members: Sequence[GroupMember]) -> Callable[[Reply], Outcome]:
         if len(members) == 1:
             return self._provider.read
         return partial(self._grouping.read, count=len(members))
 
-    def _hand_out(self, members: Sequence[Member], reply: Success) -> None:
+    def _hand_out(self, members: Sequence[GroupMember], reply: Success) -> None:
         """To each its own outcome, with its share of what the reply was billed for."""
         for member, outcome, usage in zip(members, reply.value, _shares(members, reply.usage), strict=True):
             member.give(replace(outcome, usage=usage))
 
-    def _billed(self, members: Sequence[Member], failure: Failure) -> Failure:
+    def _billed(self, members: Sequence[GroupMember], failure: Failure) -> Failure:
         """The failure of a reply, whose bill all of them share."""
         for member, usage in zip(members, _shares(members, failure.usage), strict=True):
             self._paid[member.job.row] = self._paid.get(member.job.row, Usage()) + usage
         return replace(failure, usage=Usage())
 
-    async def _split(self, members: Sequence[Member], failure: Failure, *, part: bool) -> None:
+    async def _split(self, members: Sequence[GroupMember], failure: Failure, *, part: bool) -> None:
         if failure.cls in _REFUSED or (part and failure.cls in _TROUBLE):
             await self._halve(members)
         elif failure.cls in _TROUBLE:
@@ -222,7 +222,7 @@ class GroupCaller:
             members[0].give(failure)
             _put_back(members[1:])
 
-    async def _try_one(self, members: Sequence[Member]) -> None:
+    async def _try_one(self, members: Sequence[GroupMember]) -> None:
         """Find out whether the trouble is the API's or the group's."""
         one, *others = members
         await self._resolve([one], part=True)
@@ -231,26 +231,26 @@ class GroupCaller:
         else:
             _put_back(others)
 
-    async def _halve(self, members: Sequence[Member]) -> None:
+    async def _halve(self, members: Sequence[GroupMember]) -> None:
         middle = len(members) // 2
         await self._resolve(members[:middle], part=True)
         await self._resolve(members[middle:], part=True)
 
 
-def _waits(member: Member) -> bool:
+def _waits(member: GroupMember) -> bool:
     return member.waits
 
 
-def _shares(members: Sequence[Member], usage: Usage) -> list[Usage]:
+def _shares(members: Sequence[GroupMember], usage: Usage) -> list[Usage]:
     return divided(usage, [member.weight for member in members])
 
 
-def _put_back(members: Sequence[Member]) -> None:
+def _put_back(members: Sequence[GroupMember]) -> None:
     for member in members:
         member.give(None)
 
 
-def _has_answer(member: Member) -> bool:
+def _has_answer(member: GroupMember) -> bool:
     """Whether the API had something to say about this record."""
     outcome = None if member.outcome.cancelled() else member.outcome.result()
     return isinstance(outcome, Success) or (outcome is not None and outcome.cls in _REFUSED)

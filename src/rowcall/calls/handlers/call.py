@@ -30,7 +30,7 @@ _LOOK_AGAIN = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class HandlerResources:
     """What all calls of a run share.
 
     Attributes:
@@ -108,7 +108,7 @@ class Call(Verbs[Coroutine[Any, Any, Response]]):
         usage: tokens and cost of all replies so far.
     """
 
-    def __init__(self, shared: Shared, job: Job, departure: Departure) -> None:
+    def __init__(self, shared: HandlerResources, job: Job, departure: Departure) -> None:
         self.key = shared.wire.call_key(job)
         self.number = job.attempts + 1
         self.last: Reply | None = None

@@ -13,7 +13,7 @@ from time import perf_counter
 from types import TracebackType
 from typing import Any
 
-from rowcall.calls.handlers.call import Call, Shared, SyncCall
+from rowcall.calls.handlers.call import Call, HandlerResources, SyncCall
 from rowcall.calls.handlers.loop_watch import LoopWatch
 from rowcall.calls.handlers.plain_json import NotPlain, plain
 from rowcall.calls.requests import Departure, Wire
@@ -57,7 +57,7 @@ class HandlerCaller:
         self._function = function
         self._columns = columns
         self._endpoint = endpoint
-        self._shared = Shared(endpoint, answers, wire, Slots(wire.concurrency), Room(wire.adaptive))
+        self._shared = HandlerResources(endpoint, answers, wire, Slots(wire.concurrency), Room(wire.adaptive))
         self._threads = Threads(wire.concurrency, "handler")
         self._watch = LoopWatch(function, wire.emit) if is_async(function) else None
         self._run = self._run_in_loop if self._watch else self._run_in_thread

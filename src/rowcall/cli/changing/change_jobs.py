@@ -13,7 +13,7 @@ from rowcall.cli.shared.common import F, confirmed, only_kind, require_batch, st
 from rowcall.cli.shared.located_commands import Located
 from rowcall.model.errors import RowcallError
 from rowcall.model.job import Status
-from rowcall.model.store_location import StorePlace
+from rowcall.model.store_location import StoreLocation
 from rowcall.progress import clean, counted
 from rowcall.store.base import Reader, Store
 from rowcall.store.open_at import open_reader, open_store
@@ -64,7 +64,7 @@ def retry(
     dry_run: bool,
     yes: bool,
     config: Path,
-    store: StorePlace | None,
+    store: StoreLocation | None,
     name: str | None,
 ) -> None:
     """Set records back to pending, with all their attempts; the next run calls them."""
@@ -89,7 +89,7 @@ def cancel(
     dry_run: bool,
     yes: bool,
     config: Path,
-    store: StorePlace | None,
+    store: StoreLocation | None,
     name: str | None,
 ) -> None:
     """Take records that are not done out of the work; `rowcall retry` brings them back.
@@ -107,7 +107,7 @@ def cancel(
 @click.command(epilog="Example: rowcall rollback --batch new-prompt --dry-run")
 @click.option("--batch", metavar="B", required=True, help="The batch whose answers no longer count.")
 @_change_options
-def rollback(batch: str, dry_run: bool, yes: bool, config: Path, store: StorePlace | None, name: str | None) -> None:
+def rollback(batch: str, dry_run: bool, yes: bool, config: Path, store: StoreLocation | None, name: str | None) -> None:
     """Let the answers of a batch no longer count: the previous ones do, or the records are pending again."""
     asyncio.run(_rollback(_Place(config, store, name), batch, yes=yes, dry_run=dry_run))
 
@@ -117,7 +117,7 @@ class _Place:
     """Where a person says that the jobs are."""
 
     config: Path
-    store: StorePlace | None
+    store: StoreLocation | None
     name: str | None
 
 

@@ -11,7 +11,7 @@ import click
 from rowcall.cli.shared.common import only_kind, store_options, store_place
 from rowcall.config.live_settings import LIVE
 from rowcall.model.errors import RowcallError
-from rowcall.model.store_location import StorePlace
+from rowcall.model.store_location import StoreLocation
 from rowcall.progress import counted
 from rowcall.store.open_at import open_reader, open_store
 
@@ -23,7 +23,7 @@ DEFAULT = "default"
 @click.argument("settings", nargs=-1, required=True, metavar="NAME=VALUE ...")
 @click.option("--keep", is_flag=True, help="For later runs too, until it is set to default; else for those alive now.")
 @store_options
-def set_(settings: tuple[str, ...], keep: bool, config: Path, store: StorePlace | None, name: str | None) -> None:
+def set_(settings: tuple[str, ...], keep: bool, config: Path, store: StoreLocation | None, name: str | None) -> None:
     """Steer live runs from another terminal; all of the batch job follow within 2 s.
 
     concurrency=64, requests=500/min or "10/s, 10000/day" or off, tokens=200k/min or "input=200k/min, output=20k/min"
@@ -56,7 +56,7 @@ def _read_one(setting: str) -> tuple[str, str | None]:
     return name, value
 
 
-async def _set(place: StorePlace, wanted: str | None, values: dict[str, str | None], *, keep: bool) -> str:
+async def _set(place: StoreLocation, wanted: str | None, values: dict[str, str | None], *, keep: bool) -> str:
     async with await open_reader(place) as reader:
         kind = only_kind(await reader.kinds(), wanted, place)
         live = len(await reader.live_runs(kind))

@@ -18,7 +18,7 @@ from rowcall.cli.shared.located_commands import Located
 from rowcall.model.errors import RowcallError
 from rowcall.model.job import Status
 from rowcall.model.prices import dollars, nano, usd
-from rowcall.model.store_location import StorePlace
+from rowcall.model.store_location import StoreLocation
 from rowcall.progress import clean, counted, latency_text, short_time
 from rowcall.run.summary import AtWork, Summary, summarise
 from rowcall.store.base import Reader
@@ -26,7 +26,7 @@ from rowcall.store.open_at import open_reader
 from rowcall.store.types import JobRow, Try
 
 if TYPE_CHECKING:  # it brings the whole wire along
-    from rowcall.cli.setup.shown_requests import Shown
+    from rowcall.cli.setup.shown_requests import ShownRequest
     from rowcall.config import Config
 
 _SHOWN_BODY = 2_000
@@ -41,7 +41,7 @@ _SHOWN_WORKERS = 8
 @click.option("--watch", is_flag=True, help="Until the run ends; with --json one line for each change.")
 @store_options
 @json_option
-def status(watch: bool, config: Path, store: StorePlace | None, name: str | None, as_json: bool) -> None:
+def status(watch: bool, config: Path, store: StoreLocation | None, name: str | None, as_json: bool) -> None:
     """How a batch job stands, from any terminal, also while it runs elsewhere."""
     if watch:
         from rowcall.cli.looking.watch_status import follow
@@ -55,7 +55,7 @@ def status(watch: bool, config: Path, store: StorePlace | None, name: str | None
         click.echo(status_text(summary))
 
 
-async def _summary(config: Path, store: StorePlace | None, name: str | None) -> Summary:
+async def _summary(config: Path, store: StoreLocation | None, name: str | None) -> Summary:
     place, kind = store_place(config, store)
     async with await open_reader(place) as reader:
         return await summarise(reader, only_kind(await reader.kinds(), name or kind, place))
@@ -106,7 +106,7 @@ def _latency_text(s: Summary) -> str:
 @click.command(epilog="Example: rowcall errors, then rowcall retry http_500")
 @store_options
 @json_option
-def errors(config: Path, store: StorePlace | None, name: str | None, as_json: bool) -> None:
+def errors(config: Path, store: StoreLocation | None, name: str | None, as_json: bool) -> None:
     """Failures by reason: how many, a key, the message, what to do."""
     failures, located = asyncio.run(_summary(config, store, name)).errors, Located(config, store)
     groups = [e.model_dump() | {"hint": located(hint_for(e.reason))} for e in failures]
@@ -126,7 +126,7 @@ def errors(config: Path, store: StorePlace | None, name: str | None, as_json: bo
 @click.option("--curl", is_flag=True, help="Its request as a command, with $NAME in the place of a secret.")
 @store_options
 @json_option
-def show(key: str, curl: bool, config: Path, store: StorePlace | None, name: str | None, as_json: bool) -> None:
+def show(key: str, curl: bool, config: Path, store: StoreLocation | None, name: str | None, as_json: bool) -> None:
     """One record: its payload, its request as it would be sent now, every try, its answer, or why there is none."""
     record = asyncio.run(_record(key, config, store, name))
     request = _request(record, config, store)
@@ -138,7 +138,7 @@ def show(key: str, curl: bool, config: Path, store: StorePlace | None, name: str
         click.echo(_record_text(record, request, Located(config, store)))
 
 
-async def _record(key: str, config: Path, store: StorePlace | None, name: str | None) -> dict[str, Any]:
+async def _record(key: str, config: Path, store: StoreLocation | None, name: str | None) -> dict[str, Any]:
     place, kind = store_place(config, store)
     async with await open_reader(place) as reader:
         kind = only_kind(await reader.kinds(), name or kind, place)
@@ -148,7 +148,7 @@ async def _record(key: str, config: Path, store: StorePlace | None, name: str | 
         return await _story(reader, job, Located(config, store))
 
 
-def _request(record: dict[str, Any], config: Path, store: StorePlace | None) -> Shown | RowcallError:
+def _request(record: dict[str, Any], config: Path, store: StoreLocation | None) -> ShownRequest | RowcallError:
     """The record's request, or why there is none."""
     if record["payload"] is None:
         return RowcallError("its stored input was pruned", remedy="rowcall run, where the input is, reads it again")
@@ -161,7 +161,7 @@ def _request(record: dict[str, Any], config: Path, store: StorePlace | None) -> 
         return error
 
 
-def _config(stack: ExitStack, config: Path, store: StorePlace | None, kind: str) -> Config:
+def _config(stack: ExitStack, config: Path, store: StoreLocation | None, kind: str) -> Config:
     """The config that was named, or the one that the store keeps."""
     from rowcall.cli.shared.stored_config import kept_config, kept_recipe
     from rowcall.config import load
@@ -171,7 +171,7 @@ def _config(stack: ExitStack, config: Path, store: StorePlace | None, kind: str)
     return kept_config(stack, store, asyncio.run(kept_recipe(store, kind)), settings={})
 
 
-def _shown(request: Shown | RowcallError) -> Shown:
+def _shown(request: ShownRequest | RowcallError) -> ShownRequest:
     if isinstance(request, RowcallError):
         raise request
     return request
@@ -213,7 +213,7 @@ def _try(t: Try) -> dict[str, Any]:
     }
 
 
-def _record_text(record: dict[str, Any], request: Shown | RowcallError, located: Located) -> str:
+def _record_text(record: dict[str, Any], request: ShownRequest | RowcallError, located: Located) -> str:
     tried = counted(record["attempts"], "attempt")
     lines = [f"{clean(record['key'])}: {record['status']}, {tried}, batch {clean(record['batch'])}"]
     lines += [f"{clean(name)}: {clean(_text(value))}" for name, value in (record["payload"] or {}).items()]
@@ -251,7 +251,7 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json_values.dumps(value).decode()
 
 
-def _request_lines(request: Shown | RowcallError) -> list[str]:
+def _request_lines(request: ShownRequest | RowcallError) -> list[str]:
     if isinstance(request, RowcallError):
         return [f"no request: {clean(request.message)}"]
     first, *rest = request.lines()

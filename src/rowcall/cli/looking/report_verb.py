@@ -11,7 +11,7 @@ from rowcall import __version__
 from rowcall.cli.shared.common import only_kind, store_options, store_place
 from rowcall.cli.shared.hints import hint_for
 from rowcall.model.errors import OutputError
-from rowcall.model.store_location import StorePlace
+from rowcall.model.store_location import StoreLocation
 from rowcall.report import gather, render
 from rowcall.store.open_at import open_reader
 
@@ -28,7 +28,7 @@ from rowcall.store.open_at import open_reader
 )
 @click.option("--all", is_flag=True, help="All runs, not only the last one that made calls.")
 @store_options
-def report(output: Path, all: bool, config: Path, store: StorePlace | None, name: str | None) -> None:  # noqa: A002  the flag's name
+def report(output: Path, all: bool, config: Path, store: StoreLocation | None, name: str | None) -> None:  # noqa: A002  the flag's name
     """Write a page with pictures: calls, failures, latencies, tokens and money over time, and the slowest records.
 
     It is one file without script or network, made from the store alone, also while a run works.
@@ -46,7 +46,7 @@ def report(output: Path, all: bool, config: Path, store: StorePlace | None, name
     click.echo(f"{output}: open it in a browser", err=True)
 
 
-async def _page(config: Path, store: StorePlace | None, name: str | None, *, all_runs: bool) -> str:
+async def _page(config: Path, store: StoreLocation | None, name: str | None, *, all_runs: bool) -> str:
     place, kind = store_place(config, store)
     async with await open_reader(place) as reader:
         kind = only_kind(await reader.kinds(), name or kind, place)

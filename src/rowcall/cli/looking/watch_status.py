@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.text import Text
 
 from rowcall.cli.shared.common import only_kind
-from rowcall.model.store_location import StorePlace
+from rowcall.model.store_location import StoreLocation
 from rowcall.progress.display import PLAIN
 from rowcall.progress.screen import Screen
 from rowcall.run.summary import Summary, summarise
@@ -28,7 +28,7 @@ RESTS = 4
 
 
 async def follow(
-    place: StorePlace, named: str | None, name: str | None, text: Callable[[Summary], str], *, as_json: bool
+    place: StoreLocation, named: str | None, name: str | None, text: Callable[[Summary], str], *, as_json: bool
 ) -> None:
     """Show how a kind stands until its run ends; once where no run is alive.
 

@@ -14,7 +14,7 @@ from rowcall.cli.shared.common import overrides, pace_options, store_option
 from rowcall.cli.shared.located_commands import Located
 from rowcall.config import Config, Secret, compose
 from rowcall.model.errors import RowcallError
-from rowcall.model.store_location import StorePlace
+from rowcall.model.store_location import StoreLocation
 from rowcall.run.assembly import source_of
 from rowcall.sources.batch_input import check_batch_file
 
@@ -81,7 +81,7 @@ def _config(flags: dict[str, Any]) -> Config:
 def _store(flags: dict[str, Any]) -> str:
     if flags["store"] is None and str(flags["output"]) == "-":
         raise RowcallError("-o - leaves no place for the store, which is beside OUT", remedy="--store FILE")
-    place: StorePlace | None = flags["store"]
+    place: StoreLocation | None = flags["store"]
     return (place.url or str(place)) if place else f"{flags['output']}.db"
 
 

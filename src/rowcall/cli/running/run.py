@@ -36,7 +36,7 @@ from rowcall.engine.options import Ask, IfChanged, Options, Report
 from rowcall.model.errors import Exit, RowcallError
 from rowcall.model.events import Event, Exporting, InputRead, Listener
 from rowcall.model.job import Status
-from rowcall.progress import Progress
+from rowcall.progress import ProgressDisplay
 from rowcall.run.assembly import assemble, assemble_to_work
 from rowcall.run.pipeline import Pipeline
 from rowcall.store.types import RequestStanding, Role
@@ -91,7 +91,7 @@ def _rehearse(config: Config, flags: dict[str, Any]) -> int:
         remedy = "what it finds is text on stdout; --json and --events tell of a real run"
         raise RowcallError(f"--rehearse and --{given[0]} do not go together", remedy=remedy)
     with placed(config):
-        return rehearse(config, _options(flags, Progress(sys.stderr)), quiet=flags["quiet"])
+        return rehearse(config, _options(flags, ProgressDisplay(sys.stderr)), quiet=flags["quiet"])
 
 
 def carry_out(config: Config, flags: dict[str, Any], following: Following) -> int:
@@ -137,7 +137,7 @@ def _require_one_on_stdout(config: Config, flags: dict[str, Any]) -> None:
 
 
 async def _run(config: Config, flags: dict[str, Any], following: Following, lines: EventLines | None) -> int:
-    progress = Progress(sys.stderr, quiet=flags["quiet"], live=not flags["no_progress"])
+    progress = ProgressDisplay(sys.stderr, quiet=flags["quiet"], live=not flags["no_progress"])
     pipeline = _pipeline(config, flags, _listener(progress, lines))
     heard = _obey_signals(pipeline, progress)
     role = flags.get("role", Role.RUN)
@@ -167,14 +167,14 @@ async def _run(config: Config, flags: dict[str, Any], following: Following, line
 def _pipeline(config: Config, flags: dict[str, Any], emit: Listener) -> Pipeline:
     if _processes(config, flags) == 1:
         return Pipeline(config, emit=emit)
-    from rowcall.processes.helpers import Crew
+    from rowcall.processes.helpers import HelperGroup
 
     working = flags.get("role", Role.RUN) is Role.WORK
-    crew = Crew(config.pace.processes - 1, assemble_to_work if working else assemble)
+    crew = HelperGroup(config.pace.processes - 1, assemble_to_work if working else assemble)
     return Pipeline(config, emit=emit, assembling=crew.assemble, helpers=crew)
 
 
-def _listener(progress: Progress, lines: EventLines | None) -> Listener:
+def _listener(progress: ProgressDisplay, lines: EventLines | None) -> Listener:
     def hear(event: Event) -> None:
         if isinstance(event, InputRead):
             progress.say(input_text(event))
@@ -192,7 +192,7 @@ def _let_go_of_sigint() -> None:
     asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
 
 
-def _options(flags: dict[str, Any], progress: Progress) -> Options:
+def _options(flags: dict[str, Any], progress: ProgressDisplay) -> Options:
     asks = sys.stdin.isatty() and sys.stderr.isatty() and not flags["yes"]
     return Options(
         limit=flags["limit"],
@@ -209,7 +209,7 @@ def _options(flags: dict[str, Any], progress: Progress) -> Options:
     )
 
 
-def _asker(progress: Progress) -> Ask:
+def _asker(progress: ProgressDisplay) -> Ask:
     def ask(standing: RequestStanding) -> IfChanged:
         progress.say(
             f"The request has changed since {standing.done_under_others:,} records were done.\n"
@@ -229,7 +229,7 @@ def _asker(progress: Progress) -> Ask:
     return ask
 
 
-def _obey_signals(pipeline: Pipeline, progress: Progress) -> list[str]:
+def _obey_signals(pipeline: Pipeline, progress: ProgressDisplay) -> list[str]:
     """First Ctrl+C drains, the second drops the calls in flight, the third leaves whatever is done; so does SIGTERM.
 
     So does SIGHUP, unless whoever started the run (``nohup``) has it ignored. Where no call can be under way, which is

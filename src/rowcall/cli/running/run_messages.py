@@ -15,7 +15,7 @@ from rowcall.engine.options import Report
 from rowcall.model.events import InputRead
 from rowcall.model.job import Status
 from rowcall.model.prices import NANO, usd
-from rowcall.model.run_stats import Tally
+from rowcall.model.run_stats import RunStats
 from rowcall.progress import clean, counted, latency_text, short_time
 from rowcall.store.types import Role
 
@@ -154,7 +154,7 @@ def _counts(report: Report) -> str:
     return f"{here}; {whole}"
 
 
-def _calls(tally: Tally, elapsed: float) -> str:
+def _calls(tally: RunStats, elapsed: float) -> str:
     text = f"{counted(tally.calls, 'call')}, {tally.calls / max(elapsed, 1e-9):,.1f}/s"
     for share in (50, 95, 99):
         if (seconds := tally.latencies.percentile(share / 100)) is not None:
@@ -166,7 +166,7 @@ def _by_status(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{status}: {number:,}" for status, number in sorted(counts.items()))
 
 
-def _tokens(tally: Tally) -> str:
+def _tokens(tally: RunStats) -> str:
     usage = tally.usage
     return f"tokens: {usage.input:,} in ({usage.cached:,} cached), {usage.output:,} out ({usage.reasoning:,} reasoning)"
 

@@ -26,7 +26,7 @@ from rowcall.cli.shared.located_commands import Located
 from rowcall.cli.shared.stored_config import kept_config, kept_recipe
 from rowcall.config import Config
 from rowcall.model.errors import NoStore, NothingYet
-from rowcall.model.store_location import StorePlace
+from rowcall.model.store_location import StoreLocation
 from rowcall.progress import counted
 from rowcall.run.pipeline import Pipeline
 from rowcall.run.recipe import Recipe
@@ -53,7 +53,7 @@ LOOK_AGAIN = 1.0
 )
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")
 @click.option("--no-progress", is_flag=True, help="No line that is redrawn.")
-def work(config: Path, store: StorePlace | None, name: str | None, **flags: Any) -> int:
+def work(config: Path, store: StoreLocation | None, name: str | None, **flags: Any) -> int:
     """Call the API for the records that rowcall enqueue, or a run elsewhere, brings in; no input is read.
 
     Any number of workers share the work, also on several machines where the store is in PostgreSQL. It ends when
@@ -79,7 +79,7 @@ def work(config: Path, store: StorePlace | None, name: str | None, **flags: Any)
     return code
 
 
-def _from_store(stack: ExitStack, place: StorePlace, wanted: str | None, flags: dict[str, Any]) -> Config:
+def _from_store(stack: ExitStack, place: StoreLocation, wanted: str | None, flags: dict[str, Any]) -> Config:
     """The config that a kind's records were brought in with.
 
     Raises:
@@ -89,7 +89,7 @@ def _from_store(stack: ExitStack, place: StorePlace, wanted: str | None, flags: 
     return kept_config(stack, place, recipe, settings=flags["set"] | overrides(flags), env_file=flags["env_file"])
 
 
-async def _recipe(place: StorePlace, wanted: str | None, *, wait: bool, quiet: bool) -> Recipe:
+async def _recipe(place: StoreLocation, wanted: str | None, *, wait: bool, quiet: bool) -> Recipe:
     """What the store says of the calls; who may ``wait`` is there before anything was brought in."""
     while True:
         try:
@@ -103,7 +103,7 @@ async def _recipe(place: StorePlace, wanted: str | None, *, wait: bool, quiet: b
         await asyncio.sleep(LOOK_AGAIN)
 
 
-def _following(config: Path, store: StorePlace | None, kind: str) -> Following:
+def _following(config: Path, store: StoreLocation | None, kind: str) -> Following:
     """The commands that come after it; a store that the environment names is named by it to them too."""
     if store is None:
         return Following.of(config, "rowcall work")

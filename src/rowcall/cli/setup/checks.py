@@ -15,7 +15,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rowcall.cli.setup.shown_requests import Marks, Preview, Shown
+from rowcall.cli.setup.shown_requests import Marks, Preview, ShownRequest
 from rowcall.cli.shared.config_places import problems_of
 from rowcall.client.network import make_network
 from rowcall.config import Config
@@ -58,7 +58,7 @@ class Findings:
     clashes: int = 0
     keyless: int = 0
     set_aside: int = 0
-    first: list[tuple[str, Shown]] = field(default_factory=list)
+    first: list[tuple[str, ShownRequest]] = field(default_factory=list)
     sample: tuple[str, dict[str, Any]] | None = None
     handler: bool = False
     problems: list[Problem] = field(default_factory=list)

@@ -12,7 +12,7 @@ import click
 
 from rowcall.cli.setup.forecast import Foresight, Measured, changed_text, foresee
 from rowcall.cli.setup.sample_calls import Sample, outcome_text, outcomes
-from rowcall.cli.setup.shown_requests import Preview, Shown
+from rowcall.cli.setup.shown_requests import Preview, ShownRequest
 from rowcall.cli.shared.common import config_argument, config_options, load_config, setting_options
 from rowcall.cli.shared.config_places import placed
 from rowcall.cli.shared.hints import call_hint
@@ -71,19 +71,19 @@ def _samples(config: Config, records: list[Record]) -> list[Sample]:
     return [(key(record.data), record.data) for record in records]
 
 
-def _shown(config: Config, records: list[Record], requests: Preview) -> Iterator[tuple[str, Shown]]:
+def _shown(config: Config, records: list[Record], requests: Preview) -> Iterator[tuple[str, ShownRequest]]:
     for (key, data), record in zip(_samples(config, records), records, strict=True):
         yield f"{record.where}  key {key}", requests.show(key, data)
 
 
-def _print_requests(shown: Iterator[tuple[str, Shown]], *, curl: bool) -> None:
+def _print_requests(shown: Iterator[tuple[str, ShownRequest]], *, curl: bool) -> None:
     for where, request in shown:
         if curl:
             click.echo(f"# {clean(where)}\n{request.curl}\n")
             continue
         body = _pretty(request.body)
         cut = body if len(body) <= _SHOWN_BODY else f"{body[:_SHOWN_BODY]}... ({len(body):,} characters)"
-        head, *rest = Shown(request.method, request.url, request.headers, "", "").lines()
+        head, *rest = ShownRequest(request.method, request.url, request.headers, "", "").lines()
         lines = [head, *rest, *map(clean, cut.splitlines())]
         click.echo("\n  ".join([clean(where), *lines]) + "\n")
 

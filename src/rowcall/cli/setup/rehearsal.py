@@ -20,14 +20,14 @@ from rowcall.cli.setup.shown_requests import Marks, Preview
 from rowcall.client.network import Network
 from rowcall.config import Config, KeyPath
 from rowcall.engine.options import Options, Report
-from rowcall.engine.run_parts import Calls, Parts
+from rowcall.engine.run_parts import Calls, RunParts
 from rowcall.mock import MockAPI
 from rowcall.model.errors import Exit, NoStore, RowcallError
 from rowcall.model.events import Event, InputRead
 from rowcall.model.outcome import Outcome, Reply, Success
 from rowcall.model.prices import usd
-from rowcall.progress import Progress, clean, counted, latency_text, rate_text, short_number, short_time
-from rowcall.providers.base import Call, GroupProvider, Request
+from rowcall.progress import ProgressDisplay, clean, counted, latency_text, rate_text, short_number, short_time
+from rowcall.providers.base import CallContext, GroupProvider, Request
 from rowcall.providers.dialect import Group
 from rowcall.run.assembly import fit_together, make_mock, open_reader, provider_of, request_caller, source_of
 from rowcall.run.pipeline import Assembling, Pipeline
@@ -79,7 +79,7 @@ async def _run(config: Config, options: Options, latency: float, lasting: float,
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rowcall-rehearsal-")))
         rehearsed = await _with_copied_store(config, folder)
         api = await stack.enter_async_context(_fake_api(config, latency))
-        progress = Progress(sys.stderr, quiet=quiet)
+        progress = ProgressDisplay(sys.stderr, quiet=quiet)
         pipeline = Pipeline(rehearsed, emit=_listener(progress), assembling=_assembling(config, api.url))
         progress.say(f"rehearsal, nothing is sent: {start_text(config, pipeline.concurrency)}")
         progress.start(pipeline, limit=options.limit)
@@ -90,7 +90,7 @@ async def _run(config: Config, options: Options, latency: float, lasting: float,
             await progress.close()
 
 
-def _listener(progress: Progress) -> Callable[[Event], None]:
+def _listener(progress: ProgressDisplay) -> Callable[[Event], None]:
     def hear(event: Event) -> None:
         if isinstance(event, InputRead):
             progress.say(input_text(event))
@@ -120,7 +120,7 @@ async def _fake_api(config: Config, latency: float) -> AsyncIterator[MockAPI]:
 def _assembling(real: Config, url: str) -> Assembling:
     """Makes the parts of the real run, but for where its calls go; secrets are stood in for, and stay here."""
 
-    def assemble(config: Config, *, base_url: str | None = None) -> Parts:
+    def assemble(config: Config, *, base_url: str | None = None) -> RunParts:
         masked = real.masked(Marks(real.folder))
         provider = _Accepting(provider_of(masked, url))
         caller = request_caller(masked, provider)
@@ -139,7 +139,7 @@ class _Accepting:
         self.trees, self.files = provider.trees, provider.files
         self.group, self.trees_around_body = provider.group, provider.trees_around_body
 
-    def build(self, data: Mapping[str, Any], call: Call) -> Request:
+    def build(self, data: Mapping[str, Any], call: CallContext) -> Request:
         """The request of the real run."""
         return self._provider.build(data, call)
 

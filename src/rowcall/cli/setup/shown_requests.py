@@ -13,7 +13,7 @@ from typing import Any
 from rowcall.config import Config, Reference
 from rowcall.engine.run_parts import call_key
 from rowcall.progress import clean
-from rowcall.providers.base import Call, Provider
+from rowcall.providers.base import CallContext, Provider
 from rowcall.run.assembly import provider_of
 from rowcall.sources.keys import input_hash, request_hash
 
@@ -59,7 +59,7 @@ class Marks:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownRequest:
     """A request that can be shown: no secret is in it. ``body`` is text."""
 
     method: str
@@ -94,22 +94,22 @@ class Preview:
         self._request_hash = request_hash(config.fingerprint())
         self.provider: Provider = provider_of(config.masked(self._marks))
 
-    def show(self, key: str, data: Mapping[str, Any]) -> Shown:
+    def show(self, key: str, data: Mapping[str, Any]) -> ShownRequest:
         """The request of one record.
 
         Raises:
             TemplateError: a template cannot be rendered for it.
         """
         hashed = input_hash(data, self.provider.columns, self.provider.files)
-        call = Call(call_key(self._request_hash, key, hashed))
+        call = CallContext(call_key(self._request_hash, key, hashed))
         request = self.provider.build(data, call)
         headers = {name: value for name, value in request.headers.items() if name not in _CURL_ADDS}
         return self._shown(request.method, str(request.url), headers, request.content)
 
-    def _shown(self, method: str, url: str, headers: Mapping[str, str], content: bytes) -> Shown:
+    def _shown(self, method: str, url: str, headers: Mapping[str, str], content: bytes) -> ShownRequest:
         named, body = self._marks.named, content.decode("utf-8", "replace")
         shown = {name: named(value) for name, value in headers.items()}
-        return Shown(method, named(url), shown, named(body), self._curl(method, url, headers, body))
+        return ShownRequest(method, named(url), shown, named(body), self._curl(method, url, headers, body))
 
     def _curl(self, method: str, url: str, headers: Mapping[str, str], body: str) -> str:
         quoted = self._marks.quoted

@@ -14,7 +14,7 @@ import click
 from click.core import ParameterSource
 
 from rowcall.model.errors import NothingYet, RowcallError
-from rowcall.model.store_location import StorePlace
+from rowcall.model.store_location import StoreLocation
 from rowcall.store.base import Reader
 
 if TYPE_CHECKING:  # verbs that need no config import none
@@ -25,13 +25,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 config_argument = click.argument("config", type=click.Path(path_type=Path), default=Path("config.toml"), required=False)
 
 
-def placed(ctx: click.Context, param: click.Parameter, value: str | None) -> StorePlace | None:
+def placed(ctx: click.Context, param: click.Parameter, value: str | None) -> StoreLocation | None:
     """A file, or the URL of a PostgreSQL database, as a place; a config that was named goes before the variable."""
     sources = [ctx.get_parameter_source(name) for name in ("store", "config")]
     if sources == [ParameterSource.ENVIRONMENT, ParameterSource.COMMANDLINE]:
         return None
     try:
-        return None if value is None else StorePlace.of(value)
+        return None if value is None else StoreLocation.of(value)
     except ValueError as error:
         raise click.BadParameter(str(error), ctx, param) from None
 
@@ -164,7 +164,7 @@ def _toml(text: str) -> Any:
     return value
 
 
-def store_place(config: Path, store: StorePlace | None) -> tuple[StorePlace, str | None]:
+def store_place(config: Path, store: StoreLocation | None) -> tuple[StoreLocation, str | None]:
     """Where the store is, and the kind where the config names it."""
     if store is not None:
         return store, None
@@ -174,7 +174,7 @@ def store_place(config: Path, store: StorePlace | None) -> tuple[StorePlace, str
     return loaded.store_place, loaded.name
 
 
-def only_kind(kinds: list[str], wanted: str | None, place: StorePlace) -> str:
+def only_kind(kinds: list[str], wanted: str | None, place: StoreLocation) -> str:
     """The kind that is meant.
 
     Raises:

@@ -7,7 +7,7 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from rowcall.model.store_location import StorePlace
+from rowcall.model.store_location import StoreLocation
 
 USUAL = Path("config.toml")
 """The config that needs no name."""
@@ -22,7 +22,7 @@ class Located:
     """Where a person said that a batch job is: by its config, or by its store, which only workers can do with."""
 
     config: Path = USUAL
-    store: StorePlace | None = None
+    store: StoreLocation | None = None
 
     def __call__(self, advice: str) -> str:
         """The advice with the config or the store in each of its commands that need it."""

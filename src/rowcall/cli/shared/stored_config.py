@@ -11,13 +11,13 @@ from typing import Any
 from rowcall.cli.shared.common import only_kind
 from rowcall.config import Config, load
 from rowcall.model.errors import NothingYet, RowcallError
-from rowcall.model.store_location import StorePlace
+from rowcall.model.store_location import StoreLocation
 from rowcall.run.recipe import Recipe
 from rowcall.store.open_at import open_reader
 
 
 def kept_config(
-    stack: ExitStack, place: StorePlace, recipe: Recipe, *, settings: Mapping[str, Any], env_file: Path | None = None
+    stack: ExitStack, place: StoreLocation, recipe: Recipe, *, settings: Mapping[str, Any], env_file: Path | None = None
 ) -> Config:
     """The config of a recipe, whose files stand in a folder that goes with ``stack``; its store is at ``place``.
 
@@ -34,7 +34,7 @@ def kept_config(
     return load(file, overrides={**settings, **here}, env_file=env_file, shown=f"the config that {place} keeps")
 
 
-async def kept_recipe(place: StorePlace, wanted: str | None) -> Recipe:
+async def kept_recipe(place: StoreLocation, wanted: str | None) -> Recipe:
     """How the calls of a kind are made, with all files.
 
     Raises:

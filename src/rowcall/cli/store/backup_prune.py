@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from rowcall.cli.shared.common import confirmed, file_options, only_kind, store_options, store_place
-from rowcall.model.store_location import StorePlace
+from rowcall.model.store_location import StoreLocation
 from rowcall.store.open_at import open_reader, open_store
 from rowcall.system import atomic_files
 
@@ -21,7 +21,7 @@ from rowcall.system import atomic_files
     "--keep", type=click.IntRange(1), metavar="N", help="Then delete all but the newest N of the default name."
 )
 @file_options
-def backup(file: Path | None, keep: int | None, config: Path, store: StorePlace | None) -> None:
+def backup(file: Path | None, keep: int | None, config: Path, store: StoreLocation | None) -> None:
     """Write a snapshot of the store, also while a run works; an existing file is refused.
 
     FILE is the new file, or a folder; left out, it stands beside the store as STORE-YYYYmmdd-HHMMSS.db (UTC). In the
@@ -43,12 +43,12 @@ def _now() -> str:
     return datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
 
 
-def _beside(place: StorePlace) -> Path:
+def _beside(place: StoreLocation) -> Path:
     """The folder of the store; for one that is no file, this one."""
     return place.path.parent if place.path else Path()
 
 
-async def _backup(place: StorePlace, target: Path) -> None:
+async def _backup(place: StoreLocation, target: Path) -> None:
     async with await open_reader(place) as reader:
         await reader.backup(target)
 
@@ -71,7 +71,7 @@ def _outdated(target: Path, stem: str, keep: int) -> list[Path]:
 @click.option("--yes", is_flag=True, help="Ask nothing.")
 @store_options
 def prune(
-    done_before: datetime, dry_run: bool, yes: bool, config: Path, store: StorePlace | None, name: str | None
+    done_before: datetime, dry_run: bool, yes: bool, config: Path, store: StoreLocation | None, name: str | None
 ) -> None:
     """Drop the stored input of done records, and make the file smaller; status and answers stay.
 
@@ -82,7 +82,7 @@ def prune(
     asyncio.run(_prune(place, name or named, before, yes=yes, dry_run=dry_run))
 
 
-async def _prune(place: StorePlace, wanted: str | None, before: str, *, yes: bool, dry_run: bool) -> None:
+async def _prune(place: StoreLocation, wanted: str | None, before: str, *, yes: bool, dry_run: bool) -> None:
     async with await open_reader(place) as reader:
         kind = only_kind(await reader.kinds(), wanted, place)
         number = await reader.prunable(kind, before)

@@ -13,7 +13,7 @@ import click
 from rowcall.cli.shared.common import json_option, placed, print_json
 from rowcall.model.errors import RowcallError
 from rowcall.model.job import Status
-from rowcall.model.store_location import StorePlace
+from rowcall.model.store_location import StoreLocation
 from rowcall.progress import clean
 from rowcall.progress.number_text import counted
 from rowcall.store.migration import Contents, Progress, move
@@ -42,7 +42,7 @@ from rowcall.store.open_at import open_sink, open_source
     help="Its new place.",
 )
 @json_option
-def migrate(source: StorePlace, target: StorePlace, as_json: bool) -> None:
+def migrate(source: StoreLocation, target: StoreLocation, as_json: bool) -> None:
     """Move a store from a SQLite file to a PostgreSQL database, or back: all records, answers and tries.
 
     Nothing is called again. The old store is left as it is; the new place must hold none yet. Where it was broken off,
@@ -62,13 +62,13 @@ def migrate(source: StorePlace, target: StorePlace, as_json: bool) -> None:
         click.echo(f"Go on there: {_setting(target)}. {clean(str(source))} is left as it is.", err=True)
 
 
-def _require_two(source: StorePlace, target: StorePlace) -> None:
+def _require_two(source: StoreLocation, target: StoreLocation) -> None:
     same = str(source) == str(target) if source.path is None else target.is_at(source.path)
     if same:
         raise RowcallError(f"{source}: is both the store and its new place", remedy="Name another place with --to.")
 
 
-async def _migrate(source: StorePlace, target: StorePlace, told: Callable[[Progress], None]) -> Contents:
+async def _migrate(source: StoreLocation, target: StoreLocation, told: Callable[[Progress], None]) -> Contents:
     async with await open_source(source) as read, await open_sink(target) as filled:
         return await move(read, filled, told)
 
@@ -112,7 +112,7 @@ def _text(moved: Contents) -> str:
     return f"{counted(moved.jobs, 'record')} ({by_status or 'none'}), {answers}, {tries}"
 
 
-def _setting(target: StorePlace) -> str:
+def _setting(target: StoreLocation) -> str:
     if target.is_secret:
         return f'[store] path = {{ env = "ROWCALL_STORE" }}, a variable with the URL of {clean(str(target))}'
     return f'[store] path = "{clean(str(target))}"'

@@ -14,7 +14,7 @@ import click
 from rowcall.cli.setup.shown_requests import Marks
 from rowcall.cli.shared.common import config_argument, json_option, only_kind, print_json
 from rowcall.config import Config, load
-from rowcall.engine.run_parts import Parts
+from rowcall.engine.run_parts import RunParts
 from rowcall.model.errors import Exit, OutputError
 from rowcall.model.job import Record, Status
 from rowcall.progress import clean
@@ -42,7 +42,7 @@ class Finding:
 
 
 @dataclass(slots=True)
-class Verdict:
+class VerifyReport:
     """What ``verify`` found; ``notes`` are things to know that are no faults."""
 
     kind: str
@@ -75,7 +75,7 @@ def verify(config: Path, as_json: bool) -> int:
     return Exit.DONE if verdict.sound else Exit.USAGE
 
 
-def _lines(verdict: Verdict) -> Iterator[str]:
+def _lines(verdict: VerifyReport) -> Iterator[str]:
     yield from map(str, verdict.findings)
     yield from (f"note: {clean(note)}" for note in verdict.notes)
     yield (
@@ -84,9 +84,9 @@ def _lines(verdict: Verdict) -> Iterator[str]:
     )
 
 
-async def _verify(config: Config) -> Verdict:
+async def _verify(config: Config) -> VerifyReport:
     async with await open_reader(config) as reader:
-        verdict = Verdict(only_kind(await reader.kinds(), config.name, config.store_place))
+        verdict = VerifyReport(only_kind(await reader.kinds(), config.name, config.store_place))
         await _look_at_store(reader, verdict)
         if not verdict.sound:
             verdict.notes.append("input and export are not compared with a store that is not sound")
@@ -98,7 +98,7 @@ async def _verify(config: Config) -> Verdict:
     return verdict
 
 
-async def _look_at_store(reader: Reader, verdict: Verdict) -> None:
+async def _look_at_store(reader: Reader, verdict: VerifyReport) -> None:
     counts = await reader.counts(verdict.kind)
     verdict.jobs, verdict.answers = counts.total, counts.of(Status.DONE)
     restore = "restore a backup: rowcall backup makes them"
@@ -113,8 +113,8 @@ class _Comparison:
 
     reader: Reader
     config: Config
-    parts: Parts
-    verdict: Verdict
+    parts: RunParts
+    verdict: VerifyReport
 
     async def make(self) -> None:
         """Compare; findings and notes go into the verdict."""

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from itertools import count
 from typing import Concatenate, ParamSpec, Protocol, Self, TypeVar
 
-from rowcall.model.store_location import StorePlace
+from rowcall.model.store_location import StoreLocation
 from rowcall.store.migration import (
     PAGE,
     TABLES,
@@ -108,7 +108,7 @@ class PostgresSource(Source):
         except BaseException:
             await database.close()
             raise
-        return cls(str(StorePlace.of(url)), database.read, database.close)
+        return cls(str(StoreLocation.of(url)), database.read, database.close)
 
     @property
     def name(self) -> str:
@@ -146,7 +146,7 @@ class PostgresSink(Sink):
     @classmethod
     async def open(cls, url: str) -> Self:
         """Reach a database without a store, with an empty or an unfinished one; raises as ``PostgresStore.open``."""
-        return cls(str(StorePlace.of(url)), await Database.open(url))
+        return cls(str(StoreLocation.of(url)), await Database.open(url))
 
     @property
     def name(self) -> str:
