@@ -11,7 +11,7 @@ from quickproject import QuickProject
 from rowcall.config import load
 from rowcall.engine.engine import Timing
 from rowcall.mock import MockAPI
-from rowcall.run.assembly import open_store
+from rowcall.run.job_store import open_store
 from rowcall.run.pipeline import Pipeline
 
 

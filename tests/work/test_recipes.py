@@ -134,7 +134,7 @@ async def test_a_schema_is_the_same_for_who_brings_in_and_who_calls(project, sch
     assert (await project.work_off()).done == 40
     await project.run("enqueue", "--retry-failed")
     project.replace(schema, '{ type = "array" }')
-    with pytest.raises(RowcallError, match=r"brought in with: .*\[response\]"):
+    with pytest.raises(RowcallError, match=r"enqueued with: .*\[response\]"):
         await project.work_off()
 
 
@@ -175,7 +175,7 @@ def test_a_key_in_a_prompt_or_a_handler_is_found(project, handled):
     """Files that travel are looked through too; so is what records would attach."""
     (project.folder / "helpers.py").write_text(f'x = 1\nKEY = "{SECRET}"\n')
     assert "helpers.py:2 looks like a key" in recipe(project).withheld
-    assert "name files to be sent along" in recipe(project, attaches=True).withheld
+    assert "name files to attach" in recipe(project, attaches=True).withheld
 
 
 def test_absolute_files_of_secrets_and_templates_may_travel(project):
@@ -220,7 +220,7 @@ async def test_a_worker_with_another_version_is_refused(handled, monkeypatch, fi
     path = handled.folder / file
     path.write_text(path.read_text().replace(old, new))
     _, working = handled.worker()
-    with pytest.raises(RowcallError, match=f"other than what its records were brought in with: {named}"):
+    with pytest.raises(RowcallError, match=f"differs from the config its records were enqueued with: {named}"):
         await working
     assert not handled.api.calls
 
@@ -243,7 +243,7 @@ async def test_no_records_come_that_workers_would_call_in_another_way(handled, m
     (handled.folder / "helpers.py").write_text("def shout(text):\n    return text.lower()\n")
     ran = await handled.run("enqueue")
     assert ran.code == 2
-    assert "others are at work, who call in another way: helpers.py" in ran.err
+    assert "live workers were started with another config; it differs in: helpers.py" in ran.err
     assert kept(handled) == before
     worker.stop("interrupted")
     await working

@@ -146,7 +146,7 @@ async def test_another_request_is_refused(project):
     await project.run("enqueue")
     (project.folder / "prompt.md").write_text("Another prompt.")
     _, working = project.worker()
-    with pytest.raises(RowcallError, match=r"other than what its records were brought in with: \[request\], prompt.md"):
+    with pytest.raises(RowcallError, match=r"the config its records were enqueued with: \[request\], prompt.md"):
         await working
     assert project.statuses() == {"pending": 40}
     assert not project.api.calls

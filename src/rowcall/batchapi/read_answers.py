@@ -20,7 +20,9 @@ from rowcall.model.job import Record
 from rowcall.model.outcome import Action, Failure, FailureClass, Outcome, Reply, Success
 from rowcall.model.prices import Prices, priced
 from rowcall.providers.base import Provider
-from rowcall.run.assembly import make_prices, open_store, provider_of
+from rowcall.run.call_prices import make_prices
+from rowcall.run.job_store import open_store
+from rowcall.run.make_calls import provider_of
 from rowcall.sources import open_source
 from rowcall.store.types import Arrived, Fate
 

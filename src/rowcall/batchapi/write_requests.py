@@ -22,7 +22,7 @@ from rowcall.model.job import Status
 from rowcall.output import destination
 from rowcall.output.join import Join, JoinedRow
 from rowcall.providers.base import CallContext, Provider
-from rowcall.run.assembly import provider_of
+from rowcall.run.make_calls import provider_of
 from rowcall.run.pipeline import Pipeline
 from rowcall.system.disk_index import DiskIndex
 

@@ -23,7 +23,10 @@ from rowcall.model.events import Listener
 from rowcall.model.job import Record, Status
 from rowcall.output import is_table, open_export
 from rowcall.output.join import Join, OutputShape
-from rowcall.run.assembly import fit_together, handler_calls, key_column, make_columns, open_reader
+from rowcall.run.assembly import assemble_from
+from rowcall.run.job_store import open_reader
+from rowcall.run.make_calls import handler_calls
+from rowcall.run.output_config import key_column, make_columns
 from rowcall.run.pipeline import Assembling, Pipeline
 from rowcall.sources.keys import Keying, compile_key
 from rowcall.store.base import Reader
@@ -234,7 +237,7 @@ class BatchJob:
 
     def _assembling(self, function: Function) -> Assembling:
         def assemble(config: Config, *, base_url: str | None = None) -> RunParts:
-            return fit_together(config, self._staged, handler_calls(config, function, base_url))
+            return assemble_from(config, self._staged, handler_calls(config, function, base_url))
 
         return assemble
 

@@ -23,7 +23,8 @@ from rowcall.model.errors import RowcallError
 from rowcall.model.events import Event, Followed, Listener, Resting, Stopping, StoreWaits
 from rowcall.model.run_stats import RunStats
 from rowcall.processes.messages import LENGTH, News, Task, Word, packed, unpacked
-from rowcall.run.assembly import assemble_to_work, open_store
+from rowcall.run.assembly import assemble_without_input
+from rowcall.run.job_store import open_store
 from rowcall.run.pipeline import CONNECTIONS
 
 EVERY = 0.05
@@ -164,7 +165,7 @@ class Helper:
 async def _begin(stack: AsyncExitStack, task: Task, options: Options, emit: Listener) -> Begun:
     """Open what the run has opened for itself."""
     config = task.config
-    parts = await asyncio.to_thread(assemble_to_work, config, base_url=task.base_url)
+    parts = await asyncio.to_thread(assemble_without_input, config, base_url=task.base_url)
     store = await stack.enter_async_context(await open_store(config, lambda text: emit(StoreWaits(text))))
     client = await stack.enter_async_context(make_client(config, CONNECTIONS, parts.network))
     session = await store.begin_session()

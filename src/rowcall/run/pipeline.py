@@ -25,16 +25,11 @@ from rowcall.model.events import Event, Exporting, Joined, Listener, Resting, St
 from rowcall.model.job import Status
 from rowcall.model.run_stats import RunStats
 from rowcall.output import FormatName
-from rowcall.run.assembly import (
-    assemble,
-    assemble_to_work,
-    check_output,
-    check_output_columns,
-    make_mock,
-    open_reader,
-    open_store,
-)
-from rowcall.run.request_check import REQUEST_HASH, Agreement, agree, require_one_request
+from rowcall.run.assembly import assemble, assemble_without_input
+from rowcall.run.job_store import open_reader, open_store
+from rowcall.run.make_calls import make_mock
+from rowcall.run.output_config import check_output, check_output_columns
+from rowcall.run.request_check import REQUEST_HASH, CheckedRequest, check_request, require_one_request
 from rowcall.run.write_output import write_output
 from rowcall.store.base import Reader, Store
 from rowcall.store.types import Enqueued, Role, Run, Selection
@@ -230,8 +225,8 @@ class Pipeline:
             parts = await self._prepare(stack, options)
             if output:
                 check_output_columns(self.config, parts.source.columns())
-            agreement = await agree(self.config, parts, options)
-            begun = await self._begin(stack, parts, agreement, options)
+            checked = await check_request(self.config, parts, options)
+            begun = await self._begin(stack, parts, checked, options)
             engine = self._engine = self._wired(begun)
             try:
                 async with self._helped(engine, begun):
@@ -251,8 +246,8 @@ class Pipeline:
         """
         options = replace(options, role=Role.ENQUEUE)
         parts = await self._prepare(stack, options)
-        agreement = await agree(self.config, parts, options)
-        begun = await self._begin(stack, parts, agreement, options)
+        checked = await check_request(self.config, parts, options)
+        begun = await self._begin(stack, parts, checked, options)
         to = Destination(self.config.name, begun.run.pass_, begun.request, begun.batch)
         producer = Producer(begun.store, begun.source, parts.keying, to, notice=lambda: None)
         try:
@@ -260,7 +255,7 @@ class Pipeline:
                 await producer.run()
         finally:
             await begun.store.end_run(begun.run, "enqueued", {})
-        return BroughtIn(begun.store, parts, begun.run, producer.enqueued, agreement.recipe.withheld)
+        return BroughtIn(begun.store, parts, begun.run, producer.enqueued, checked.recipe.withheld)
 
     async def export(self, path: Path, *, format_: FormatName | None = None, only: Status | None = None) -> int:
         """Write the input with its answers; returns how many rows.
@@ -278,12 +273,12 @@ class Pipeline:
 
     async def _prepare(self, stack: AsyncExitStack, options: Options) -> RunParts:
         base_url = None
-        assembling = self._assembling if options.reads or self._helpers else assemble_to_work
+        assembling = self._assembling if options.reads or self._helpers else assemble_without_input
         if self.config.api.preset == "mock":
             base_url = (await stack.enter_async_context(make_mock(self.config))).url
         return await apart(lambda: assembling(self.config.resolve(), base_url=base_url), "input")
 
-    async def _begin(self, stack: AsyncExitStack, parts: RunParts, agreement: Agreement, options: Options) -> Begun:
+    async def _begin(self, stack: AsyncExitStack, parts: RunParts, checked: CheckedRequest, options: Options) -> Begun:
         """Open the store and make this run known in it; what begins here ends with ``stack``."""
         name = self.config.name
         store = await stack.enter_async_context(await open_store(self.config, self._wait))
@@ -296,18 +291,18 @@ class Pipeline:
         if run.joined:
             await require_one_request(store, name, run, parts.request_hash)
             self._emit(Joined(run.pass_))
-        request = await (store.adopt if agreement.keep else store.request)(name, parts.request_hash)
+        request = await (store.adopt if checked.keep else store.request)(name, parts.request_hash)
         if options.retry_failed:
             await store.retry(name, Selection(statuses=(Status.FAILED,)))
         if options.role is Role.ENQUEUE or (options.reads and not run.joined):
-            await store.publish(name, agreement.recipe.to_keep())
+            await store.publish(name, checked.recipe.to_keep())
         if options.role is Role.WORK:
             options = await self._look_upstream(stack, options)
         batch = options.batch or f"pass-{run.pass_}"
         spent = await store.spent(name)
         if options.now:
             await store.end_rest(parts.target)
-        return Begun(store, parts, client, session, run, request, agreement.known, batch, spent, options)
+        return Begun(store, parts, client, session, run, request, checked.known, batch, spent, options)
 
     async def _look_upstream(self, stack: AsyncExitStack, options: Options) -> Options:
         """Know from now on whether others bring more in."""

@@ -1,7 +1,7 @@
-"""How the calls of a kind are made, as it travels with its records: for workers that have no config of their own.
+"""Packs what a worker without a config needs, to be stored with the records: the recipe of their calls.
 
-A recipe holds the settings that were in force, the prompts and schemas that they name, and the handler with the modules
-beside it; never a secret, nor anything of this machine alone. Where that cannot be, it says why.
+A recipe holds the settings in force, the prompt and schema files they name, and the handler with the modules beside it.
+It never holds a secret or anything that exists only on this machine. If it cannot be packed, it says why.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from rowcall.config.toml_text import as_toml
 
 CONFIG = "config.toml"
 _OF_THIS_MACHINE = ("store", "output")
-"""Tables that no worker has a use for."""
+"""Tables that a worker does not need."""
 _COMPARED = ("response", "group", "retry", "price", "handler")
-"""Tables in which a worker may not differ; how fast it goes, and where it stores, is its own."""
+"""Tables that must be the same for all workers; rates, limits and the store may differ."""
 _SENT = (("api", "headers"), ("request", "params"), ("request", "headers"), ("request", "body"))
-"""Where a secret is known by the name of its key."""
+"""Parts of the config in which a key's name shows that its value is a secret."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How calls are made.
+    """How the calls of a kind are made.
 
     Attributes:
-        prints: a hash of each part, by its name for people, so that a worker's own can be compared.
-        files: texts by their name beside the config, which is one of them; empty where they cannot travel.
-        withheld: why they cannot.
+        prints: a hash of each part, by the part's name, to compare a worker's own config with.
+        files: the texts of the config and of the files it uses, by their names; empty if they cannot be stored.
+        withheld: why they cannot be stored; empty if they can.
     """
 
     prints: Mapping[str, str]
@@ -46,23 +46,23 @@ class Recipe:
 
     @classmethod
     def of(cls, kept: Mapping[str, Any]) -> Self:
-        """The recipe that a store keeps."""
+        """Read a recipe from the values in a store."""
         return cls(kept["prints"], kept["files"], kept["withheld"])
 
     def to_keep(self) -> dict[str, Any]:
-        """It as JSON values."""
+        """Return the recipe as JSON values."""
         return asdict(self)
 
     def unlike(self, other: Recipe) -> list[str]:
-        """The parts in which another recipe differs."""
+        """Return the names of the parts in which another recipe differs."""
         names = dict.fromkeys([*self.prints, *other.prints])
         return [name for name in names if self.prints.get(name) != other.prints.get(name)]
 
     def write(self, folder: Path) -> Path:
-        """Write the files into a folder; returns the config's.
+        """Write the files into a folder and return the path of the config.
 
         Raises:
-            ValueError: a name that leads out of the folder.
+            ValueError: a name leads out of the folder.
         """
         for name, text in self.files.items():
             path = folder / name
@@ -73,31 +73,31 @@ class Recipe:
         return folder / CONFIG
 
 
-class _Withheld(Exception):
-    """Something that cannot travel, in words."""
+class _NotStorable(Exception):
+    """Says what cannot be stored, and why."""
 
 
 def recipe_of(config: Config, *, attaches: bool) -> Recipe:
-    """The recipe of a config. Reads files: blocks.
+    """Make the recipe of a config. Reads files, so it blocks.
 
     Args:
-        config: with its references as written.
-        attaches: whether records name files that are sent along.
+        config: the config, with its references as written.
+        attaches: whether records name files that are attached to their requests.
 
     Raises:
-        ConfigError: a prompt or a schema that cannot be read.
+        ConfigError: a prompt or a schema cannot be read.
     """
     prints = _prints_of_tables(config)
     try:
         files = _files(config, attaches=attaches)
-    except _Withheld as why:
+    except _NotStorable as why:
         return Recipe(prints, withheld=str(why))
     return Recipe(prints | {name: _print(text) for name, text in files.items() if name != CONFIG}, files)
 
 
 def _prints_of_tables(config: Config) -> dict[str, str]:
     settings, written = config.settings(), config.written
-    settings["response"]["schema"] = table_in(written, "response").get("schema")  # resolved, it would be its contents
+    settings["response"]["schema"] = table_in(written, "response").get("schema")  # not the file's contents
     schema = _schema(written)
     headers = {name: value for name, value in table_in(written, "api", "headers").items() if not _is_secret(name)}
     return {
@@ -109,7 +109,7 @@ def _prints_of_tables(config: Config) -> dict[str, str]:
 
 
 def _schema(written: Tree) -> Any:
-    """The reference to a schema's file; None where it stands in the config itself, in which nothing is a reference."""
+    """Return the reference to the schema's file; None if the schema itself is in the config."""
     schema = table_in(written, "response").get("schema")
     return schema if is_reference(schema) else None
 
@@ -124,39 +124,39 @@ def _is_secret(header: str) -> bool:
 
 
 def _files(config: Config, *, attaches: bool) -> dict[str, str]:
-    """The texts that make the calls, the config's settings among them.
+    """Return the texts that define the calls, including the config.
 
     Raises:
-        _Withheld: there is something that they may not, or cannot, hold.
+        _NotStorable: they contain a secret, or need something that exists only on this machine.
     """
     if not config.file.is_file():
-        raise _Withheld(f"{config.file} is no file: a program makes the calls")
+        raise _NotStorable(f"{config.file} is not a file: a program makes the calls")
     if attaches:
-        raise _Withheld("its records name files to be sent along, which only this machine has")
-    travelling = {name: value for name, value in config.written.items() if name not in _OF_THIS_MACHINE}
-    _require_no_secret(config, travelling)
+        raise _NotStorable("its records name files to attach, which exist only on this machine")
+    stored_tables = {name: value for name, value in config.written.items() if name not in _OF_THIS_MACHINE}
+    _require_no_secret(config, stored_tables)
     _require_no_machine(config)
     texts = {name: _text(config, name) for name in _named_files(config)}
-    return texts | {CONFIG: as_toml({"name": config.name} | travelling)}
+    return texts | {CONFIG: as_toml({"name": config.name} | stored_tables)}
 
 
-def _require_no_secret(config: Config, travelling: Tree) -> None:
-    sent = ((path, table_in(travelling, *path[:-1]).get(path[-1])) for path in _SENT)
+def _require_no_secret(config: Config, stored_tables: Tree) -> None:
+    sent = ((path, table_in(stored_tables, *path[:-1]).get(path[-1])) for path in _SENT)
     found = [place for path, node in sent for place in suspects(node, path, by_name=True)]
-    for place in [*found, *suspects(travelling, by_name=False)]:
+    for place in [*found, *suspects(stored_tables, by_name=False)]:
         what = f"{config.where(place)}: {dotted(place)} looks like a key that is written out"
-        raise _Withheld(f'{what}; {{ env = "NAME" }} takes it from the environment')
+        raise _NotStorable(f'{what}; {{ env = "NAME" }} takes it from the environment')
 
 
 def _require_no_machine(config: Config) -> None:
-    """See that what every machine must have for itself is named so that it is found there."""
+    """Check that certificates, keys and proxies are named by paths that can exist on every machine."""
     api = config.api
     kept = {("api", name): getattr(api, name) for name in ("ca_file", "client_cert", "client_key")}
     secret = {("api", name): _file_in(getattr(api, name)) for name in ("api_key", "proxy")}
     headers = {(*path, name): _file_in(value) for path in _SENT[::2] for name, value in _headers(config, path)}
     for path, name in (kept | secret | headers).items():
         if name and _stays(name):
-            raise _Withheld(f"{config.where(path)} names a file of this machine; by its whole path it can be on any")
+            raise _NotStorable(f"{config.where(path)} names a file of this machine; use a path that every machine has")
 
 
 def _headers(config: Config, path: KeyPath) -> list[tuple[str, Any]]:
@@ -164,24 +164,24 @@ def _headers(config: Config, path: KeyPath) -> list[tuple[str, Any]]:
 
 
 def _file_in(node: Any) -> str | None:
-    """The file of a reference to one."""
+    """Return the file that a reference names; None for any other value."""
     return node["file"] if is_reference(node) and "file" in node else None
 
 
 def _named_files(config: Config) -> Iterator[str]:
-    """The files that make the calls, by their names beside the config."""
+    """Yield the names of the files that define the calls, relative to the config."""
     written = config.written
     trees = [table_in(written, *path[:-1]).get(path[-1]) for path in _SENT]
     for name in dict.fromkeys(_files_in([*trees, _schema(written)])):
         if not _stays(name):
-            raise _Withheld(f"{name} is not beside {config.file.name}")
+            raise _NotStorable(f"{name} is not beside {config.file.name}")
         yield name
     if config.handler:
         yield from _modules(config, config.handler.path.rpartition(":")[0])
 
 
 def _files_in(node: Any) -> Iterator[str]:
-    """The names in references to files, but for those of headers that are secrets."""
+    """Yield the files that references name, except in headers whose values are secrets."""
     if name := _file_in(node):
         yield name
     elif isinstance(node, dict):
@@ -194,25 +194,25 @@ def _files_in(node: Any) -> Iterator[str]:
 
 def _modules(config: Config, name: str) -> Iterator[str]:
     if not _stays(name):
-        raise _Withheld(f"{name} is not beside {config.file.name}")
+        raise _NotStorable(f"{name} is not beside {config.file.name}")
     try:
         for path in companions(config.folder / name):
             yield path.relative_to(config.folder).as_posix()
     except (OSError, SyntaxError, UnicodeDecodeError) as error:
-        raise _Withheld(f"{name} cannot be read: {error}") from None
+        raise _NotStorable(f"{name} cannot be read: {error}") from None
 
 
 def _text(config: Config, name: str) -> str:
     try:
         text = (config.folder / name).read_bytes().decode()
     except (OSError, UnicodeDecodeError) as error:
-        raise _Withheld(f"{name} cannot be read: {error}") from None
+        raise _NotStorable(f"{name} cannot be read: {error}") from None
     if line := suspect_line(text):
-        raise _Withheld(f"{name}:{line} looks like a key that is written out")
+        raise _NotStorable(f"{name}:{line} looks like a key that is written out")
     return text
 
 
 def _stays(name: str) -> bool:
-    """Whether a name leads to a file in the folder that it is relative to."""
+    """Return whether a relative name stays inside the folder it is relative to."""
     path = PurePosixPath(name)
     return not (path.is_absolute() or ".." in path.parts or name.startswith("~"))

@@ -1,4 +1,4 @@
-"""An export from start to end: which rows, in which shape, where to."""
+"""Writes an export: chooses its rows, its columns and its format."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rowcall.model.job import Status
 from rowcall.output import FormatName, is_table, open_export
 from rowcall.output.batch_output import BatchLines
 from rowcall.output.join import Join, OutputShape
-from rowcall.run.assembly import format_at, key_column
+from rowcall.run.output_config import format_at, key_column
 from rowcall.store.base import Reader
 
 
@@ -23,18 +23,18 @@ async def write_output(
     format_: FormatName | None = None,
     only: Status | None = None,
 ) -> int:
-    """Write the input with its answers, as a whole or not at all; returns how many rows.
+    """Write the input with its answers and return the number of rows. The file is written completely or not at all.
 
     Args:
-        config: says how.
-        parts: the input, and what belongs to it.
+        config: the config.
+        parts: the input, its keys and the output columns.
         reader: the store.
-        path: where to; ``-`` is stdout.
-        format_: None: the config's for the config's own path, else by the path's suffix.
-        only: records with that status alone.
+        path: where the export goes; ``-`` is stdout.
+        format_: its format; None: the config's format for the config's own path, else by the path's suffix.
+        only: write only the records with this status; None: all.
 
     Raises:
-        OutputError: it cannot be written.
+        OutputError: the export cannot be written.
     """
     table, chosen = config.output, format_ or format_at(config, path)
     key, added = key_column(parts.keying.key, table.keep)

@@ -15,7 +15,7 @@ from rowcall.cli.shared.located_commands import Located
 from rowcall.config import Config, Secret, compose
 from rowcall.model.errors import RowcallError
 from rowcall.model.store_location import StoreLocation
-from rowcall.run.assembly import source_of
+from rowcall.run.open_input import open_input
 from rowcall.sources.batch_input import check_batch_file
 
 _USUAL_KEY = "OPENAI_API_KEY"
@@ -50,7 +50,7 @@ def batch(**flags: Any) -> int:
     API answered is a line's response, an error status too; what no answer came for is its error.
     """
     config = _config(flags)
-    check_batch_file(source_of(config))
+    check_batch_file(open_input(config))
     located = Located(store=config.store_place)
     following = Following("the same command", located("rowcall errors"), located)
     return carry_out(config, run.make_context("run", []).params | flags | {"output": None}, following)

@@ -37,7 +37,7 @@ from rowcall.model.errors import Exit, RowcallError
 from rowcall.model.events import Event, Exporting, InputRead, Listener
 from rowcall.model.job import Status
 from rowcall.progress import ProgressDisplay
-from rowcall.run.assembly import assemble, assemble_to_work
+from rowcall.run.assembly import assemble, assemble_without_input
 from rowcall.run.pipeline import Pipeline
 from rowcall.store.types import RequestStanding, Role
 
@@ -170,7 +170,7 @@ def _pipeline(config: Config, flags: dict[str, Any], emit: Listener) -> Pipeline
     from rowcall.processes.helpers import HelperGroup
 
     working = flags.get("role", Role.RUN) is Role.WORK
-    crew = HelperGroup(config.pace.processes - 1, assemble_to_work if working else assemble)
+    crew = HelperGroup(config.pace.processes - 1, assemble_without_input if working else assemble)
     return Pipeline(config, emit=emit, assembling=crew.assemble, helpers=crew)
 
 
@@ -261,7 +261,7 @@ def _obey_signals(pipeline: Pipeline, progress: ProgressDisplay) -> list[str]:
 
 
 async def _print_summary(config: Config) -> None:
-    from rowcall.run.assembly import open_reader
+    from rowcall.run.job_store import open_reader
     from rowcall.run.summary import summarise
 
     async with await open_reader(config) as reader:

@@ -22,7 +22,11 @@ from rowcall.config import Config
 from rowcall.model import json_values
 from rowcall.model.errors import InputError, Problem, RowcallError, TemplateError
 from rowcall.model.job import Record
-from rowcall.run.assembly import calls_of, check_handler_columns, check_output_columns, make_prices, source_of
+from rowcall.run.assembly import check_handler_columns
+from rowcall.run.call_prices import make_prices
+from rowcall.run.make_calls import calls_of
+from rowcall.run.open_input import open_input
+from rowcall.run.output_config import check_output_columns
 from rowcall.sources.base import Source
 from rowcall.sources.keys import Key, compile_key
 from rowcall.templates.templates import Tree, check_columns
@@ -95,7 +99,7 @@ def examine(config: Config) -> Findings:
     preview = None if config.handler else findings.tried(lambda: Preview(config), config)
     findings.handler = config.handler is not None
     key = findings.tried(lambda: compile_key(config.input.key), config)
-    source = findings.tried(lambda: source_of(_setting_bad_lines_aside(config)), config)
+    source = findings.tried(lambda: open_input(_setting_bad_lines_aside(config)), config)
     if source is None or findings.tried(lambda: (source.columns(),), config) is None:
         return findings
     if config.output_path:

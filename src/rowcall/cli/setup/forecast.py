@@ -16,7 +16,8 @@ from rowcall.model.job import Record, Status
 from rowcall.model.outcome import Usage
 from rowcall.model.prices import guess
 from rowcall.progress import counted, latency_text, rate_text, short_number
-from rowcall.run.assembly import make_prices, open_reader
+from rowcall.run.call_prices import make_prices
+from rowcall.run.job_store import open_reader
 from rowcall.sources.base import Source
 from rowcall.sources.keys import request_hash
 from rowcall.store.types import Counts, RequestStanding, RunRow

@@ -22,7 +22,7 @@ from rowcall.model.job import Record
 from rowcall.model.outcome import Outcome, Success
 from rowcall.model.prices import usd
 from rowcall.progress import clean, counted, short_number, short_time
-from rowcall.run.assembly import source_of
+from rowcall.run.open_input import open_input
 from rowcall.sources.keys import compile_key
 from rowcall.templates.templates import check_columns
 
@@ -47,7 +47,7 @@ def preview(config: Path, limit: int, curl: bool, send: bool, **flags: Any) -> i
             "--curl and --send do not go together", remedy="--curl shows commands, --send makes the calls"
         )
     loaded = load_config(config, flags)
-    source = source_of(loaded)
+    source = open_input(loaded)
     with placed(loaded):
         requests = None if loaded.handler else Preview(loaded)
         check_columns(requests.provider.trees if requests else (), source.columns())

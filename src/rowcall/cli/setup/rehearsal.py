@@ -29,7 +29,10 @@ from rowcall.model.prices import usd
 from rowcall.progress import ProgressDisplay, clean, counted, latency_text, rate_text, short_number, short_time
 from rowcall.providers.base import CallContext, GroupProvider, Request
 from rowcall.providers.dialect import Group
-from rowcall.run.assembly import fit_together, make_mock, open_reader, provider_of, request_caller, source_of
+from rowcall.run.assembly import assemble_from
+from rowcall.run.job_store import open_reader
+from rowcall.run.make_calls import make_mock, provider_of, request_caller
+from rowcall.run.open_input import open_input
 from rowcall.run.pipeline import Assembling, Pipeline
 
 FOR = 20.0
@@ -59,7 +62,7 @@ def rehearse(config: Config, options: Options, *, quiet: bool, lasting: float = 
         what = f"the calls of {config.handler.path} cannot be rehearsed: they may go anywhere"
         raise RowcallError(what, remedy="rowcall run -n 5 tries the first five records in earnest")
     findings = examine(config)
-    foresight = foresee(config, source_of(config), Preview(config), keep=([], 0))
+    foresight = foresee(config, open_input(config), Preview(config), keep=([], 0))
     latency, known = _latency(config, foresight)
     report = asyncio.run(_run(config, replace(options, output=None), latency, lasting, quiet=quiet))
     click.echo("\n  ".join(_outcome(config, report, foresight, f"{latency_text(latency)} a call{known}")))
@@ -125,7 +128,7 @@ def _assembling(real: Config, url: str) -> Assembling:
         provider = _Accepting(provider_of(masked, url))
         caller = request_caller(masked, provider)
         calls = Calls(provider.columns, provider.trees, caller, provider.target, provider.files)
-        return replace(fit_together(masked, source_of(real), calls), network=Network())
+        return replace(assemble_from(masked, open_input(real), calls), network=Network())
 
     return assemble
 

@@ -17,7 +17,8 @@ from rowcall.model import json_values
 from rowcall.model.job import Job
 from rowcall.model.outcome import Outcome, Success
 from rowcall.progress import clean
-from rowcall.run.assembly import calls_of, make_mock, make_prices
+from rowcall.run.call_prices import make_prices
+from rowcall.run.make_calls import calls_of, make_mock
 from rowcall.sources.keys import input_hash, request_hash
 
 Sample = tuple[str, dict[str, Any]]

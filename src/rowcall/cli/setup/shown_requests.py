@@ -14,7 +14,7 @@ from rowcall.config import Config, Reference
 from rowcall.engine.run_parts import call_key
 from rowcall.progress import clean
 from rowcall.providers.base import CallContext, Provider
-from rowcall.run.assembly import provider_of
+from rowcall.run.make_calls import provider_of
 from rowcall.sources.keys import input_hash, request_hash
 
 _CURL_ADDS = ("host", "content-length")

@@ -18,7 +18,8 @@ from rowcall.engine.run_parts import RunParts
 from rowcall.model.errors import Exit, OutputError
 from rowcall.model.job import Record, Status
 from rowcall.progress import clean
-from rowcall.run.assembly import assemble, open_reader
+from rowcall.run.assembly import assemble
+from rowcall.run.job_store import open_reader
 from rowcall.run.write_output import write_output
 from rowcall.store.base import Reader
 from rowcall.store.types import Entry
