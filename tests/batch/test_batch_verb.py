@@ -13,7 +13,7 @@ from batchkit import line
 from rowcall.config import load
 from rowcall.mock.server import _Verdict
 from rowcall.model.errors import ConfigError
-from rowcall.providers.batch_lines import joined
+from rowcall.providers.openai_batch import joined
 
 
 async def test_a_batch_that_is_killed_goes_on(project):

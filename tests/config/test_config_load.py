@@ -246,7 +246,7 @@ def test_every_key_arrives(write):
     assert config.input.header == ("a", "b")
     assert config.input_path == path.parent / "sub/in.tsv"
     assert config.output_path == Path("/tmp/out.data")
-    assert config.store_place.path == path.parent / "-.db"
+    assert config.store_location.path == path.parent / "-.db"
     assert config.output_format == "jsonl"
 
 
@@ -315,8 +315,8 @@ def test_a_job_without_a_name_has_that_of_its_file_or_folder(path, name):
 def test_the_store_has_the_name_of_the_job(write):
     """Without a path of its own the store stands beside the config under the job's name."""
     path = write(MINIMAL, "nightly.toml")
-    assert load(path).store_place.path == path.parent / "nightly.db"
-    assert load(path, overrides={"name": "x"}).store_place.path == path.parent / "x.db"
+    assert load(path).store_location.path == path.parent / "nightly.db"
+    assert load(path, overrides={"name": "x"}).store_location.path == path.parent / "x.db"
 
 
 def test_overrides_go_before_the_file_and_the_file_before_defaults(write):

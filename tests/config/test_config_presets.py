@@ -3,7 +3,7 @@
 import pytest
 
 from rowcall.config import load
-from rowcall.config.presets import PLACES
+from rowcall.config.preset_defaults import PRESET_DEFAULTS
 
 TEXT = """\
 [input]
@@ -27,14 +27,19 @@ def loaded(tmp_path):
     return loaded
 
 
-@pytest.mark.parametrize("preset", [name for name, place in PLACES.items() if place.base_url and not place.needs])
+@pytest.mark.parametrize(
+    "preset", [name for name, place in PRESET_DEFAULTS.items() if place.base_url and not place.needs]
+)
 def test_a_preset_knows_where_it_is(loaded, preset):
     """What the config does not say the preset fills in."""
     config = loaded(f'[input]\npath = "a.csv"\n[api]\npreset = "{preset}"\n[request.body]\nmodel = "m"\n')
-    assert (config.api.base_url, config.request.path) == (PLACES[preset].base_url, PLACES[preset].path)
+    assert (config.api.base_url, config.request.path) == (
+        PRESET_DEFAULTS[preset].base_url,
+        PRESET_DEFAULTS[preset].path,
+    )
 
 
-@pytest.mark.parametrize("preset", [name for name in PLACES if name != "openai-batch"])
+@pytest.mark.parametrize("preset", [name for name in PRESET_DEFAULTS if name != "openai-batch"])
 def test_the_config_goes_before_its_preset(loaded, preset):
     """A base URL and a path that are written are what counts, whatever the body holds then."""
     config = loaded(TEXT.format(preset))

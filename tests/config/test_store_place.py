@@ -70,13 +70,13 @@ def test_what_is_no_place_is_refused_without_repeating_it(written):
 
 def test_a_file_is_relative_to_the_config(loaded, tmp_path):
     """A path in the config stands beside it, wherever the command is started."""
-    assert loaded('"sub/t.db"').store_place == StoreLocation(tmp_path / "sub/t.db")
+    assert loaded('"sub/t.db"').store_location == StoreLocation(tmp_path / "sub/t.db")
 
 
 def test_a_url_with_a_password_is_hidden_in_the_settings(loaded):
     """What a run writes about its settings, and the config's own text, never hold the password."""
     config = loaded('"postgresql://u:s3cret@db/jobs"')
-    assert config.store_place.url == "postgresql://u:s3cret@db/jobs"
+    assert config.store_location.url == "postgresql://u:s3cret@db/jobs"
     assert "s3cret" not in json.dumps(config.settings()) + repr(config)
     assert config.settings()["store"]["path"] == "<secret postgresql://u@db/jobs>"
 
@@ -88,14 +88,14 @@ def test_a_url_comes_from_a_variable_or_a_file(loaded, monkeypatch, tmp_path, ki
     monkeypatch.setenv("DB", url)
     (tmp_path / "DB").write_text(f"{url}\n")
     config = loaded(f'{{ {kind} = "DB" }}')
-    assert config.store_place == StoreLocation.of(url)
+    assert config.store_location == StoreLocation.of(url)
     assert "s3cret" not in json.dumps(config.settings())
 
 
 def test_the_variable_is_looked_up_in_the_env_file_too(loaded, tmp_path):
     """``.env`` beside the config serves the store as it serves a key."""
     (tmp_path / ".env").write_text("DB=postgresql://u@db/jobs\n")
-    assert loaded('{ env = "DB" }').store_place.url == "postgresql://u@db/jobs"
+    assert loaded('{ env = "DB" }').store_location.url == "postgresql://u@db/jobs"
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_a_variable_that_holds_no_place_names_its_line(loaded, monkeypatch, tmp_
         monkeypatch.setenv("DB", value)
     config = loaded('{ env = "DB" }')
     with pytest.raises(ConfigError) as caught:
-        _ = config.store_place
+        _ = config.store_location
     assert f"config.toml:9: {says}" in str(caught.value)
     assert "s3cret" not in str(caught.value)
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rowcall.model.outcome import Failure, FailureClass, Success, Usage
-from rowcall.model.price_list import Unlisted, listed
+from rowcall.model.price_list import NoPrice, look_up_prices
 from rowcall.model.prices import Prices, dollars, guess, nano, priced, usd
 
 counts = st.integers(0, 10**7)
@@ -81,9 +81,9 @@ def test_money_for_people():
 def test_the_list_knows_models():
     """By provider, by the API's address, or by the model's name alone."""
     pytest.importorskip("genai_prices")
-    by_name = listed("gpt-4.1-mini")
-    assert by_name == listed("gpt-4.1-mini", base_url="https://api.openai.com/v1")
-    assert by_name == listed("gpt-4.1-mini", provider="openai", base_url="http://127.0.0.1/v1")
+    by_name = look_up_prices("gpt-4.1-mini")
+    assert by_name == look_up_prices("gpt-4.1-mini", base_url="https://api.openai.com/v1")
+    assert by_name == look_up_prices("gpt-4.1-mini", provider="openai", base_url="http://127.0.0.1/v1")
     assert 0 < by_name.cached < by_name.input < by_name.output
     assert by_name.input == nano(0.4)
 
@@ -91,13 +91,13 @@ def test_the_list_knows_models():
 def test_a_model_that_the_list_does_not_know_is_named():
     """The message says which."""
     pytest.importorskip("genai_prices")
-    with pytest.raises(Unlisted, match="'no-such-model' of openai"):
-        listed("no-such-model", provider="openai")
+    with pytest.raises(NoPrice, match="'no-such-model' of openai"):
+        look_up_prices("no-such-model", provider="openai")
 
 
 def test_a_list_that_is_not_installed_is_said(monkeypatch):
     """With the command that installs it."""
     monkeypatch.setitem(sys.modules, "genai_prices", None)
-    with pytest.raises(Unlisted, match="not installed") as caught:
-        listed("gpt-4.1-mini")
+    with pytest.raises(NoPrice, match="not installed") as caught:
+        look_up_prices("gpt-4.1-mini")
     assert "pip install 'rowcall[prices]'" in caught.value.remedy

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rowcall.config import Secret
-from rowcall.config.presets import PLACES
+from rowcall.config.preset_defaults import PRESET_DEFAULTS
 from rowcall.config.tables import Preset
 from rowcall.model import json_values
 from rowcall.model.errors import ConfigError
@@ -47,8 +47,8 @@ def made(name, **keys):
 
 def test_every_preset_of_the_config_has_its_place_and_its_meaning():
     """What a config may name is what there is."""
-    assert set(get_args(Preset)) == set(PLACES) == {*PRESETS, BATCH_FILE}
-    assert all(preset.place is PLACES[name] for name, preset in PRESETS.items())
+    assert set(get_args(Preset)) == set(PRESET_DEFAULTS) == {*PRESETS, BATCH_FILE}
+    assert all(preset.defaults is PRESET_DEFAULTS[name] for name, preset in PRESETS.items())
 
 
 @pytest.mark.parametrize("name", ASKED)
@@ -96,7 +96,7 @@ def test_gemini_without_a_model():
 @pytest.mark.parametrize(("preset", "header"), [("anthropic", "x-api-key"), ("gemini", "x-goog-api-key")])
 def test_a_handler_has_the_same_headers(preset, header):
     """A handler's requests bring the key in the header of its preset."""
-    endpoint = Endpoint(PLACES[preset].base_url, api_key=Secret("K", "sk-1"), preset=PRESETS[preset])
+    endpoint = Endpoint(PRESET_DEFAULTS[preset].base_url, api_key=Secret("K", "sk-1"), preset=PRESETS[preset])
     headers = dict(endpoint.headers(endpoint.url("/x"), {}, "k"))
     assert headers[header.encode()] == b"sk-1"
     assert b"authorization" not in headers

@@ -45,7 +45,7 @@ class Page(HTMLParser):
 
 
 async def page_of(config, **how):
-    async with await SQLiteReader.open(config.store_place.path) as reader:
+    async with await SQLiteReader.open(config.store_location.path) as reader:
         return render(await gather(reader, config.name, **how), hint_for, version="1")
 
 
@@ -123,7 +123,7 @@ async def test_the_last_run_that_made_calls_or_all(job):
     """A run that had nothing to do is not the picture; ``--all`` shows every run."""
     config = await job(rows(10))
     await Pipeline(config).run()
-    async with await SQLiteReader.open(config.store_place.path) as reader:
+    async with await SQLiteReader.open(config.store_location.path) as reader:
         last, whole = await gather(reader, "t"), await gather(reader, "t", all_runs=True)
     assert [run.id for run in last.runs] == [1]
     assert [run.id for run in whole.runs] == [1, 2]
@@ -143,7 +143,7 @@ async def test_history_counts_each_call_once(job, api):
     """Answers and failed calls of the slices add up to the calls that were made, with their tokens and cost."""
     api.poison = {"number 3 is good 1.0"}
     config = await job(rows(30))
-    async with await SQLiteReader.open(config.store_place.path) as reader:
+    async with await SQLiteReader.open(config.store_location.path) as reader:
         facts = await gather(reader, "t")
         counts = await reader.counts("t")
     slices = facts.history.slices.values()

@@ -152,7 +152,7 @@ class TestParquet:
 
     def test_batches(self, tmp_path, monkeypatch):
         """Rows come in order over many batches, as often as they are asked for."""
-        monkeypatch.setattr("rowcall.sources.table_files.BATCH", 7)
+        monkeypatch.setattr("rowcall.sources.parquet_xlsx.BATCH", 7)
         source = open_source(self.write(tmp_path / "a.parquet", {"n": list(range(30))}))
         assert rows(source) == rows(source) == [{"n": number} for number in range(30)]
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from rowcall.model import json_values
 from rowcall.model.errors import TemplateError
 from rowcall.sources.keys import input_hash, request_hash
+from rowcall.templates.compile import check_columns, compile_tree, union
 from rowcall.templates.sandbox import text_of
-from rowcall.templates.templates import check_columns, compile_tree, union
 
 HOSTILE = json.loads((Path(__file__).parent.parent / "data/strings/blns.json").read_text())
 

@@ -20,7 +20,7 @@ from rowcall.model import json_values
 from rowcall.model.errors import OutputError, TemplateError
 from rowcall.model.job import Status
 from rowcall.output import destination
-from rowcall.output.join import Join, JoinedRow
+from rowcall.output.join_answers import Join, JoinedRow
 from rowcall.providers.base import CallContext, Provider
 from rowcall.run.make_calls import provider_of
 from rowcall.run.pipeline import Pipeline

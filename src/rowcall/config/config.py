@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, PrivateAttr
 
-from rowcall.config.cross_checks import Tree, table_in
+from rowcall.config.cross_checks import SettingsTree, table_in
 from rowcall.config.dotenv import environment
 from rowcall.config.export_formats import EXPORT_SUFFIXES
 from rowcall.config.key_lines import KeyPath, dotted
@@ -21,6 +21,7 @@ from rowcall.config.references import Fingerprinter, Masker, Resolver
 from rowcall.config.secret import Secret
 from rowcall.config.tables import (
     ApiTable,
+    ConfigTable,
     GroupTable,
     HandlerTable,
     InputTable,
@@ -32,7 +33,6 @@ from rowcall.config.tables import (
     RetryTable,
     StopTable,
     StoreTable,
-    Table,
 )
 from rowcall.model.errors import ConfigError, Problem
 from rowcall.model.store_location import StoreLocation
@@ -57,7 +57,7 @@ class SettingOrigin:
     file: Path
     lines: Mapping[KeyPath, int]
     overridden: tuple[KeyPath, ...]
-    written: Tree
+    written: SettingsTree
     env_file: Path | None = None
     shown: str = ""
 
@@ -96,11 +96,11 @@ def _fit_name(name: str) -> str:
     return name
 
 
-class Config(Table):
+class Config(ConfigTable):
     """The settings of one batch job, checked, as ``load`` gives them.
 
-    Paths in the tables are as written; ``input_path``, ``output_path`` and a file in ``store_place`` are absolute, and
-    ``-`` stays ``-``. References are as written; ``resolve`` gives a copy in which they are replaced.
+    Paths in the tables are as written; ``input_path``, ``output_path`` and a file in ``store_location`` are absolute,
+    and ``-`` stays ``-``. References are as written; ``resolve`` gives a copy in which they are replaced.
     """
 
     name: Annotated[str, AfterValidator(_fit_name)]
@@ -129,7 +129,7 @@ class Config(Table):
         return self._origin.file
 
     @property
-    def written(self) -> Tree:
+    def written(self) -> SettingsTree:
         """The settings as they were written, those of flags and variables among them, without any default."""
         return self._origin.written
 
@@ -154,7 +154,7 @@ class Config(Table):
         return self.output.format or EXPORT_SUFFIXES.get(Path(self.output.path or "").suffix.lower(), "csv")
 
     @property
-    def store_place(self) -> StoreLocation:
+    def store_location(self) -> StoreLocation:
         """The database; a reference to it is followed now.
 
         Raises:

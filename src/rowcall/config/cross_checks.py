@@ -14,18 +14,18 @@ from typing import Any
 from rowcall.config.error_text import ConfigFault, name_of
 from rowcall.config.export_formats import EXPORT_SUFFIXES
 from rowcall.config.key_lines import KeyPath
-from rowcall.config.presets import PLACES, Place
+from rowcall.config.preset_defaults import PRESET_DEFAULTS, PresetDefaults
 from rowcall.config.references import SECRET_HEADERS, is_reference
 from rowcall.config.secret import Secret
 from rowcall.config.units import quoted
 
-Tree = dict[str, Any]
+SettingsTree = dict[str, Any]
 
 _INTEGERS = range(-(2**63), 2**64)  # what the wire can write
 _TABLES_OF_HEADERS = (("api", "headers"), ("request", "headers"))
 
 
-def broken_rules(data: Tree) -> Iterator[ConfigFault]:
+def broken_rules(data: SettingsTree) -> Iterator[ConfigFault]:
     """Every fault that no single model can see."""
     yield from _beside_handler(data) if "handler" in data else _missing_for_preset(data)
     yield from _input_store(data)
@@ -41,7 +41,7 @@ def broken_rules(data: Tree) -> Iterator[ConfigFault]:
     yield from _tree(("request", "body"), table_in(data, "request").get("body"))
 
 
-def table_in(data: Tree, *path: str) -> Tree:
+def table_in(data: SettingsTree, *path: str) -> SettingsTree:
     """The table at a path; an empty one where there is none, or something else."""
     for name in path:
         inner = data.get(name)
@@ -56,19 +56,19 @@ _MADE_BY_HANDLER = (
 )
 
 
-def _beside_handler(data: Tree) -> Iterator[ConfigFault]:
+def _beside_handler(data: SettingsTree) -> Iterator[ConfigFault]:
     for path in _MADE_BY_HANDLER:
         if path[-1] in table_in(data, *path[:-1]):
             what = f"{name_of(path)} means nothing beside [handler], which makes its requests and results by itself"
             yield ConfigFault(path, what, f"take {name_of(path)} or [handler] out")
 
 
-def _missing_for_preset(data: Tree) -> Iterator[ConfigFault]:
+def _missing_for_preset(data: SettingsTree) -> Iterator[ConfigFault]:
     api, request = table_in(data, "api"), table_in(data, "request")
     preset = api.get("preset")
     if preset in ("http", "openai-batch") and "base_url" not in api:
         yield ConfigFault(("api",), "api.base_url is missing", 'base_url = "https://api.example.com/v1"')
-    place = PLACES.get(str(preset), Place())
+    place = PRESET_DEFAULTS.get(str(preset), PresetDefaults())
     if "body" not in request:
         if place.sample and not (preset == "mock" and "path" in request):
             yield ConfigFault(("request",), f'request.body is missing; preset = "{preset}" sends one', place.sample)
@@ -76,14 +76,14 @@ def _missing_for_preset(data: Tree) -> Iterator[ConfigFault]:
         yield from _missing_in_body(request["body"], place)
 
 
-def _missing_in_body(body: Any, place: Place) -> Iterator[ConfigFault]:
+def _missing_in_body(body: Any, place: PresetDefaults) -> Iterator[ConfigFault]:
     if isinstance(body, dict) and not is_reference(body):
         for name in place.needs:
             if name not in body:
                 yield ConfigFault(("request", "body"), f"request.body.{name} is missing", place.sample)
 
 
-def _batch_lines(data: Tree) -> Iterator[ConfigFault]:
+def _batch_lines(data: SettingsTree) -> Iterator[ConfigFault]:
     """What an OpenAI batch file says by itself, and what only its answers have."""
     lines, output = table_in(data, "api").get("preset") == "openai-batch", table_in(data, "output")
     if lines and table_in(data, "input").get("format") != "openai-batch":
@@ -105,7 +105,7 @@ _OF_FILES = ("path", "header", "quoting", "encoding", "sql", "sheet", "format")
 _OF_STORES = ("kind", "result")
 
 
-def _table_name(data: Tree) -> Iterator[ConfigFault]:
+def _table_name(data: SettingsTree) -> Iterator[ConfigFault]:
     output = table_in(data, "output")
     path, chosen = output.get("path"), output.get("format")
     suffix = PurePath(path).suffix.lower() if isinstance(path, str) else ""
@@ -113,7 +113,7 @@ def _table_name(data: Tree) -> Iterator[ConfigFault]:
         yield ConfigFault(("output", "table"), "output.table is for a SQLite file", 'path = "answers.db"')
 
 
-def _input_store(data: Tree) -> Iterator[ConfigFault]:
+def _input_store(data: SettingsTree) -> Iterator[ConfigFault]:
     """A store or a file is the input, each with its own keys."""
     table, by_store = table_in(data, "input"), "store" in table_in(data, "input")
     for key in (key for key in (_OF_FILES if by_store else _OF_STORES) if key in table):
@@ -121,7 +121,7 @@ def _input_store(data: Tree) -> Iterator[ConfigFault]:
         yield ConfigFault(("input", key), f"input.{key} means nothing {other} input.store", f"take {key} out")
 
 
-def _export_format(data: Tree) -> Iterator[ConfigFault]:
+def _export_format(data: SettingsTree) -> Iterator[ConfigFault]:
     output = table_in(data, "output")
     path = output.get("path")
     if not isinstance(path, str) or path in ("", "-") or "format" in output:
@@ -136,7 +136,7 @@ def _export_format(data: Tree) -> Iterator[ConfigFault]:
 _SAYS_COST = ("from", "input", "output", "per_call")
 
 
-def _unknown_cost(data: Tree) -> Iterator[ConfigFault]:
+def _unknown_cost(data: SettingsTree) -> Iterator[ConfigFault]:
     price = table_in(data, "price")
     if "max_cost" in table_in(data, "stop") and not any(name in price for name in _SAYS_COST):
         what = "stop.max_cost needs to know what a call costs"
@@ -144,7 +144,7 @@ def _unknown_cost(data: Tree) -> Iterator[ConfigFault]:
         yield ConfigFault(("stop", "max_cost"), what, remedy)
 
 
-def _key_without_certificate(data: Tree) -> Iterator[ConfigFault]:
+def _key_without_certificate(data: SettingsTree) -> Iterator[ConfigFault]:
     api = table_in(data, "api")
     if "client_key" in api and "client_cert" not in api:
         yield ConfigFault(
@@ -152,7 +152,7 @@ def _key_without_certificate(data: Tree) -> Iterator[ConfigFault]:
         )
 
 
-def _headers(path: KeyPath, table: Tree) -> Iterator[ConfigFault]:
+def _headers(path: KeyPath, table: SettingsTree) -> Iterator[ConfigFault]:
     for name, value in table.items():
         here = (*path, name)
         if not isinstance(value, str | Secret) and not is_reference(value):

@@ -11,12 +11,12 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from rowcall.config.key_lines import KeyPath, dotted
-from rowcall.config.presets import PLACES
+from rowcall.config.preset_defaults import PRESET_DEFAULTS
 from rowcall.config.units import quoted
 
 _SECRET_PATHS = (("api", "api_key"), ("api", "proxy"), ("api", "headers"), ("request", "headers"), ("store", "path"))
 
-_PRESETS = 'preset = "{}" or "{}"'.format('", "'.join(list(PLACES)[:-1]), list(PLACES)[-1])
+_PRESETS = 'preset = "{}" or "{}"'.format('", "'.join(list(PRESET_DEFAULTS)[:-1]), list(PRESET_DEFAULTS)[-1])
 _REMEDIES: dict[KeyPath, str] = {
     ("input",): '[input] names the records: path = "records.csv"',
     ("input", "path"): 'path = "records.csv", or "-" for standard input',

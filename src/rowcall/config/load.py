@@ -12,10 +12,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from rowcall.config.config import Config, SettingOrigin
-from rowcall.config.cross_checks import Tree, broken_rules, table_in
+from rowcall.config.cross_checks import SettingsTree, broken_rules, table_in
 from rowcall.config.error_text import ConfigFault, explain
 from rowcall.config.key_lines import KeyPath, key_lines
-from rowcall.config.presets import PLACES, Place
+from rowcall.config.preset_defaults import PRESET_DEFAULTS, PresetDefaults
 from rowcall.model.errors import ConfigError, Problem
 
 _SYNTAX_REMEDIES = {
@@ -48,7 +48,7 @@ def load(
     return _build(written, SettingOrigin(path, lines, overridden, copy.deepcopy(written), env_file, shown))
 
 
-def compose(settings: Tree, *, name: str, further: Mapping[str, Any]) -> Config:
+def compose(settings: SettingsTree, *, name: str, further: Mapping[str, Any]) -> Config:
     """A config that no file holds, checked in the same way; its paths are relative to the current folder.
 
     Args:
@@ -63,7 +63,7 @@ def compose(settings: Tree, *, name: str, further: Mapping[str, Any]) -> Config:
     return _build(settings, SettingOrigin(Path(name), {}, (), copy.deepcopy(settings)))
 
 
-def _read(path: Path) -> tuple[Tree, dict[KeyPath, int]]:
+def _read(path: Path) -> tuple[SettingsTree, dict[KeyPath, int]]:
     text = _text(path)
     try:
         return tomllib.loads(text), key_lines(text.replace("\r\n", "\n"))
@@ -101,12 +101,12 @@ def _syntax_problem(path: Path, message: str, text: str) -> Problem:
     return Problem(f"{path}:{line}", f"not valid TOML {place}: {what}", remedy)
 
 
-def _override(data: Tree, overrides: Mapping[str, Any]) -> tuple[KeyPath, ...]:
+def _override(data: SettingsTree, overrides: Mapping[str, Any]) -> tuple[KeyPath, ...]:
     """Put overrides into the settings; those that would have to go into something that is no table stay out."""
     return tuple(filter(None, (_put(data, tuple(key.split(".")), value) for key, value in overrides.items())))
 
 
-def _put(data: Tree, path: tuple[str, ...], value: Any) -> KeyPath | None:
+def _put(data: SettingsTree, path: tuple[str, ...], value: Any) -> KeyPath | None:
     table: Any = data
     for name in path[:-1]:
         table = table.setdefault(name, {})
@@ -116,7 +116,7 @@ def _put(data: Tree, path: tuple[str, ...], value: Any) -> KeyPath | None:
     return path
 
 
-def _build(data: Tree, origin: SettingOrigin) -> Config:
+def _build(data: SettingsTree, origin: SettingOrigin) -> Config:
     faults = list(broken_rules(data))
     try:
         config = Config.model_validate(_with_derived(data, origin.file), context=origin)
@@ -132,11 +132,11 @@ def _problems(faults: list[ConfigFault], origin: SettingOrigin) -> list[Problem]
     return [Problem(origin.where(fault.path), fault.what, fault.remedy) for fault in ordered]
 
 
-def _with_derived(data: Tree, file: Path) -> Tree:
+def _with_derived(data: SettingsTree, file: Path) -> SettingsTree:
     """The settings with the defaults that hang on other settings or on the file's name."""
     name = data.setdefault("name", default_name(file))
     api, request = table_in(data, "api"), table_in(data, "request")
-    place = PLACES.get(str(api.get("preset")), Place())
+    place = PRESET_DEFAULTS.get(str(api.get("preset")), PresetDefaults())
     _default(data, "api", "base_url", place.base_url)
     if "handler" not in data:
         _default(data, "request", "path", place.path or None)
@@ -146,7 +146,7 @@ def _with_derived(data: Tree, file: Path) -> Tree:
     return data
 
 
-def _default(data: Tree, table: str, key: str, value: Any) -> None:
+def _default(data: SettingsTree, table: str, key: str, value: Any) -> None:
     """Set a key that the table does not have; a table that is missing comes into being, but for ``[api]``."""
     if value is not None and (table in data or table != "api") and isinstance(data.setdefault(table, {}), dict):
         data[table].setdefault(key, value)

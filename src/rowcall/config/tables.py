@@ -20,7 +20,7 @@ Policy = Literal["stop", "skip"]
 InputFormat = Literal["csv", "tsv", "jsonl", "json", "sqlite", "parquet", "xlsx", "openai-batch"]
 
 
-class Table(BaseModel):
+class ConfigTable(BaseModel):
     """A table of the config file: nothing converted, nothing unknown, nothing changed later."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
@@ -139,7 +139,7 @@ JMESPath = Annotated[str, AfterValidator(_jmespath)]
 Status = Annotated[str, BeforeValidator(_status), WithJsonSchema({"type": ["string", "integer"]})]
 
 
-class InputTable(Table):
+class InputTable(ConfigTable):
     """``[input]``: the records."""
 
     path: Text
@@ -157,7 +157,7 @@ class InputTable(Table):
     format: InputFormat | None = None
 
 
-class MockTable(Table):
+class MockTable(ConfigTable):
     """``[api.mock]``: how the fake API behaves."""
 
     latency: Duration = 0.05
@@ -174,7 +174,7 @@ class MockTable(Table):
         return self
 
 
-class ApiTable(Table):
+class ApiTable(ConfigTable):
     """``[api]``: who is called. ``api_key`` is a reference as written, or a ``Secret`` once resolved."""
 
     preset: Preset
@@ -190,7 +190,7 @@ class ApiTable(Table):
     mock: MockTable = MockTable()
 
 
-class RequestTable(Table):
+class RequestTable(ConfigTable):
     """``[request]``: what every record sends; strings are templates, any value may be a reference."""
 
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"] = "POST"
@@ -201,7 +201,7 @@ class RequestTable(Table):
     max_attachment: Size = 20_000_000
 
 
-class AnswerRetryTable(Table):
+class AnswerRetryTable(ConfigTable):
     """``[response] retry``: more tries for an answer that breaks the contract, by the reason of the failure."""
 
     empty: Count = 1
@@ -213,13 +213,13 @@ class AnswerRetryTable(Table):
     filtered: Count = 0
 
 
-class OnTruncatedTable(Table):
+class OnTruncatedTable(ConfigTable):
     """``[response] on_truncated``: how an answer that was cut is asked for once more."""
 
     max_tokens: Natural
 
 
-class ResponseTable(Table):
+class ResponseTable(ConfigTable):
     """``[response]``: where the answer stands in a reply, and what it must look like."""
 
     extract: JMESPath | None = None
@@ -236,7 +236,7 @@ class ResponseTable(Table):
         return {**self.retry.model_dump(by_alias=True), "truncated": 0 if self.on_truncated is None else 1}
 
 
-class HandlerTable(Table):
+class HandlerTable(ConfigTable):
     """``[handler]``: a function of the user's own in the place of ``[request]``."""
 
     path: Annotated[str, AfterValidator(_function_path)]
@@ -244,7 +244,7 @@ class HandlerTable(Table):
     columns: Annotated[Texts, Field(min_length=1)] | None = None
 
 
-class OutputTable(Table):
+class OutputTable(ConfigTable):
     """``[output]``: the export; without a path none is written."""
 
     path: Text | None = None
@@ -257,7 +257,7 @@ class OutputTable(Table):
     columns: Annotated[dict[str, JMESPath], Field(min_length=1)] = {"result": "@"}
 
 
-class PaceTable(Table):
+class PaceTable(ConfigTable):
     """``[pace]``: how fast."""
 
     concurrency: Natural = 32
@@ -268,14 +268,14 @@ class PaceTable(Table):
     loop: Literal["asyncio", "uvloop"] = "asyncio"
 
 
-class GroupTable(Table):
+class GroupTable(ConfigTable):
     """``[group]``: many records in one call."""
 
     size: Annotated[int, Field(ge=1, le=2048)] | None = None
     characters: Natural | None = None
 
 
-class BackoffTable(Table):
+class BackoffTable(ConfigTable):
     """``[retry] backoff``: the first wait, doubled with every further one up to ``max``."""
 
     first: PositiveDuration = 1.0
@@ -288,7 +288,7 @@ class BackoffTable(Table):
         return self
 
 
-class RetryTable(Table):
+class RetryTable(ConfigTable):
     """``[retry]``: charged tries per record."""
 
     attempts: Natural = 3
@@ -296,7 +296,7 @@ class RetryTable(Table):
     max_wait: PositiveDuration | None = None
 
 
-class PriceTable(Table):
+class PriceTable(ConfigTable):
     """``[price]``: what calls cost, in dollars, for a million tokens or for a call; a number goes before ``from``."""
 
     source: Literal["genai-prices", "reply"] | None = Field(default=None, alias="from")
@@ -309,7 +309,7 @@ class PriceTable(Table):
     per_call: Dollars | None = None
 
 
-class StopTable(Table):
+class StopTable(ConfigTable):
     """``[stop]``: when a run ends early."""
 
     max_cost: Annotated[Dollars, Field(gt=0)] | None = None
@@ -319,7 +319,7 @@ class StopTable(Table):
     max_failures: MaxFailures | None = None
 
 
-class StoreTable(Table):
+class StoreTable(ConfigTable):
     """``[store]``: the database."""
 
     path: StoreReference

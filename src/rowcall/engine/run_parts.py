@@ -10,10 +10,10 @@ from rowcall.calls.requests import Caller, Wire
 from rowcall.client.network import Network
 from rowcall.model.job import Job
 from rowcall.model.prices import Prices
-from rowcall.output.join import Columns
+from rowcall.output.join_answers import Columns
 from rowcall.sources.base import Source
 from rowcall.sources.keys import FilePrints, Keying
-from rowcall.templates.templates import Tree
+from rowcall.templates.compile import TemplateTree
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Calls:
     """How calls are made: what they use of a record, their templates, what makes them on a wire, and who is called."""
 
     columns: frozenset[str] | None
-    trees: tuple[Tree, ...]
+    trees: tuple[TemplateTree, ...]
     make_caller: Callable[[Wire], Caller]
     target: str
     files: FilePrints | None = None

@@ -22,7 +22,7 @@ from rowcall.model.errors import NoStore
 from rowcall.model.events import Listener
 from rowcall.model.job import Record, Status
 from rowcall.output import is_table, open_export
-from rowcall.output.join import Join, OutputShape
+from rowcall.output.join_answers import Join, OutputShape
 from rowcall.run.assembly import assemble_from
 from rowcall.run.job_store import open_reader
 from rowcall.run.make_calls import handler_calls
@@ -79,7 +79,7 @@ class BatchJob:
         self._pipeline: Pipeline | None = None
 
     def __repr__(self) -> str:
-        return f"<rowcall {self._config.name} in {self._config.store_place}>"
+        return f"<rowcall {self._config.name} in {self._config.store_location}>"
 
     async def __aenter__(self) -> Self:
         self._folder = TemporaryDirectory(prefix="rowcall-")

@@ -8,7 +8,7 @@ from typing import Any
 
 from rowcall.calls.handlers import Function
 from rowcall.config import Secret, compose, default_name
-from rowcall.config.presets import PLACES, Place
+from rowcall.config.preset_defaults import PRESET_DEFAULTS, PresetDefaults
 from rowcall.config.references import SECRET_HEADERS
 from rowcall.engine.options import IfChanged, Report
 from rowcall.library.added_records import Records
@@ -156,7 +156,7 @@ def _require_end(report: Report) -> None:
 
 def _key_from_environment(api: str | None, base_url: str | None) -> dict[str, str] | None:
     """A reference to the API's own key, which goes to nobody else's host."""
-    variable = PLACES.get(api or "", Place()).key if base_url is None else ""
+    variable = PRESET_DEFAULTS.get(api or "", PresetDefaults()).key if base_url is None else ""
     return {"env": variable} if variable else None
 
 

@@ -11,7 +11,7 @@ _SAMPLE = 1000
 """Tokens that are asked the price of: below any step of a price that rises with a call's length."""
 
 
-class Unlisted(Exception):
+class NoPrice(Exception):
     """There is no list, or the model is not in it; ``remedy`` says what to do."""
 
     def __init__(self, message: str, remedy: str) -> None:
@@ -19,7 +19,7 @@ class Unlisted(Exception):
         self.remedy = remedy
 
 
-def listed(model: str, *, provider: str | None = None, base_url: str | None = None) -> Prices:
+def look_up_prices(model: str, *, provider: str | None = None, base_url: str | None = None) -> Prices:
     """The prices of a model as the list has them today; for short calls, where they rise with a call's length.
 
     Args:
@@ -35,7 +35,7 @@ def listed(model: str, *, provider: str | None = None, base_url: str | None = No
         import genai_prices
     except ImportError:
         remedy = "pip install 'rowcall[prices]', or write the prices: [price] input = ..., output = ..."
-        raise Unlisted("the package genai-prices is not installed", remedy) from None
+        raise NoPrice("the package genai-prices is not installed", remedy) from None
 
     def of(**tokens: int) -> int:
         usage = genai_prices.Usage(**tokens)
@@ -57,7 +57,7 @@ def _calculated(calculate: Any, usage: Any, model: str, provider: str | None, ba
             continue
     of_whom = f" of {provider}" if provider else ""
     remedy = 'name one that it knows: [price] model = "..." and provider = "...", or write the prices'
-    raise Unlisted(f"genai-prices does not know the model {model!r}{of_whom}", remedy)
+    raise NoPrice(f"genai-prices does not know the model {model!r}{of_whom}", remedy)
 
 
 def _a_million(price: Decimal) -> int:

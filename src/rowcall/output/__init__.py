@@ -53,7 +53,7 @@ def _opened(
     path: str | Path, chosen: FormatName, columns: Sequence[str] | None, table: str, key: str
 ) -> Iterator[Export]:
     if chosen == "sqlite":
-        from rowcall.output.table_export import open_table
+        from rowcall.output.sqlite_export import open_table
 
         if str(path) == "-":
             raise OutputError("a database cannot go to stdout", remedy="-o FILE.db")

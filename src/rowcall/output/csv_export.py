@@ -114,11 +114,11 @@ def csv_lines(rows: Sequence[Cells]) -> str:
 def _with_quoted_returns(rows: Sequence[Cells]) -> str:
     """The same where a cell holds a CR: told to end lines in LF, csv's writer would leave it unquoted."""
     lines: list[str] = []
-    csv.writer(_Lines(lines)).writerows(rows)
+    csv.writer(_LfLines(lines)).writerows(rows)
     return "".join(lines)
 
 
-class _Lines:
+class _LfLines:
     """A file for csv's writer, which believes in CRLF, that keeps each line with LF for its end."""
 
     def __init__(self, lines: list[str]) -> None:

@@ -9,12 +9,12 @@ from typing import Any
 from rowcall.model.errors import ConfigError, Problem
 from rowcall.providers.anthropic import ANTHROPIC
 from rowcall.providers.base import CallContext, Provider, Request
-from rowcall.providers.batch_lines import LINES, BatchFileProvider
 from rowcall.providers.dialect import Preset
 from rowcall.providers.error_replies import REASONS, classify
 from rowcall.providers.gemini import GEMINI
 from rowcall.providers.http import HTTP, HttpProvider
 from rowcall.providers.openai import MOCK, OLLAMA, OPENAI, OPENROUTER, VLLM
+from rowcall.providers.openai_batch import LINES, BatchFileProvider
 
 __all__ = ["PRESETS", "REASONS", "CallContext", "HttpProvider", "Provider", "Request", "classify", "make_provider"]
 

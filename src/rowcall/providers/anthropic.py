@@ -6,10 +6,10 @@ from it, ``output_tokens`` is with what the model thought.
 
 from __future__ import annotations
 
-from rowcall.config.presets import PLACES
-from rowcall.providers.dialect import Dialect, Form, Preset
+from rowcall.config.preset_defaults import PRESET_DEFAULTS
+from rowcall.providers.dialect import Dialect, Operation, Preset
 
-MESSAGES = Form(
+MESSAGES = Operation(
     extract="join('', (content || `[]`)[?type=='text'].text)",
     dialect=Dialect(
         input=("usage.input_tokens", "usage.cache_creation_input_tokens", "usage.cache_read_input_tokens"),
@@ -31,8 +31,8 @@ MESSAGES = Form(
 )
 
 ANTHROPIC = Preset(
-    place=PLACES["anthropic"],
-    forms={"/messages": MESSAGES},
+    defaults=PRESET_DEFAULTS["anthropic"],
+    operations={"/messages": MESSAGES},
     key_header=("x-api-key", ""),
     headers={"anthropic-version": "2023-06-01"},
 )

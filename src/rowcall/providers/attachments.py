@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from rowcall.model.errors import AttachmentError, ConfigError, Problem, TemplateError
+from rowcall.templates.compile import TemplateTree, compile_tree
 from rowcall.templates.sandbox import text_of
-from rowcall.templates.templates import Tree, compile_tree
 
 Row = Mapping[str, Any]
 Chosen = Mapping[str, Path]
@@ -62,7 +62,7 @@ class Attachment:
         root: the folder that a record cannot leave; None where the whole path stands in the config.
     """
 
-    path: Tree
+    path: TemplateTree
     form: str
     root: str | None
 

@@ -9,10 +9,10 @@ from typing import Any, Protocol
 import httpx
 
 from rowcall.model.outcome import Outcome, Reply
-from rowcall.providers.dialect import Group
+from rowcall.providers.dialect import GroupFormat
 from rowcall.providers.error_replies import classify
 from rowcall.sources.keys import FilePrints
-from rowcall.templates.templates import Tree
+from rowcall.templates.compile import TemplateTree
 
 __all__ = ["CallContext", "GroupProvider", "Provider", "Request", "classify"]
 
@@ -47,7 +47,7 @@ class Provider(Protocol):
 
     target: str
     columns: frozenset[str] | None
-    trees: tuple[Tree, ...]
+    trees: tuple[TemplateTree, ...]
     files: FilePrints | None
 
     def build(self, data: Mapping[str, Any], call: CallContext) -> httpx.Request:
@@ -69,10 +69,10 @@ class GroupProvider(Provider, Protocol):
         trees_around_body: the templates of the URL and the headers.
     """
 
-    group: Group | None
-    trees_around_body: tuple[Tree, ...]
+    group: GroupFormat | None
+    trees_around_body: tuple[TemplateTree, ...]
 
-    def read_group(self, reply: Reply, group: Group, count: int) -> Outcome:
+    def read_group(self, reply: Reply, group: GroupFormat, count: int) -> Outcome:
         """What the reply to a request for several records gives, as ``read``.
 
         The value of a success is a tuple of their outcomes, in the order of the request; its usage is theirs together.

@@ -12,8 +12,8 @@ from rowcall.config import Secret
 from rowcall.model import json_values
 from rowcall.model.errors import ConfigError, Problem, TemplateError
 from rowcall.providers.attachments import Attachments
+from rowcall.templates.compile import TemplateTree, compile_tree
 from rowcall.templates.sandbox import text_of
-from rowcall.templates.templates import Tree, compile_tree
 
 Header = tuple[bytes, bytes]
 
@@ -148,12 +148,12 @@ class HeadersPart:
         return [*self._ready, *_headers(self._rendered, row, call)]
 
 
-def _compiled(table: Mapping[str, Any], where: str) -> Iterable[tuple[str, Tree]]:
+def _compiled(table: Mapping[str, Any], where: str) -> Iterable[tuple[str, TemplateTree]]:
     for name, value in table.items():
         yield name.lower(), compile_tree(value, where=f"{where}.{name}", call=True)
 
 
-def _headers(trees: Mapping[str, Tree], row: Mapping[str, Any], call: Mapping[str, Any]) -> Iterable[Header]:
+def _headers(trees: Mapping[str, TemplateTree], row: Mapping[str, Any], call: Mapping[str, Any]) -> Iterable[Header]:
     for name, tree in trees.items():
         value = tree.render(row, call)
         if value is not None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rowcall.config.presets import Place
+from rowcall.config.preset_defaults import PresetDefaults
 from rowcall.model.outcome import Failure, Reply, Usage
 from rowcall.model.prices import nano
 from rowcall.providers.error_replies import answer_failure, embedded, failure, one_line
@@ -63,30 +63,30 @@ class Dialect:
     def fault(self, document: Any, reply: Reply) -> Failure | None:
         """The failure that a 2xx reports: an error object, or an end that is not the model's own."""
         for place in self.errors:
-            if error := at(document, place):
+            if error := value_at(document, place):
                 return _reported(error, reply)
         return self._ended_badly(document, reply) or self._refused(document, reply)
 
     def request_id(self, document: Any) -> str | None:
         """The call's own number in a document."""
-        number = at(document, self.id)
+        number = value_at(document, self.id)
         return number[:200] if isinstance(number, str) else None
 
     def _ended_badly(self, document: Any, reply: Reply) -> Failure | None:
         for place in self.ends:
-            end = at(document, place)
+            end = value_at(document, place)
             reason = self.meanings.get(end) if isinstance(end, str) else None
             if reason:
                 return answer_failure(reply, reason, _WORDS[reason].format(one_line(end)))
         return None
 
     def _refused(self, document: Any, reply: Reply) -> Failure | None:
-        words = at(document, self.refusal)
+        words = value_at(document, self.refusal)
         return answer_failure(reply, "filtered", f"the model refused: {words}") if words else None
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class GroupFormat:
     """How one request asks for many records.
 
     Attributes:
@@ -103,7 +103,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class Operation:
     """One kind of call of an API.
 
     Attributes:
@@ -116,10 +116,10 @@ class Form:
     extract: str | None = None
     dialect: Dialect = field(default_factory=Dialect)
     needs_body: bool = True
-    group: Group | None = None
+    group: GroupFormat | None = None
 
 
-PLAIN = Form(needs_body=False)
+PLAIN_OPERATION = Operation(needs_body=False)
 """A call of any API: nothing is known about its documents."""
 
 
@@ -128,29 +128,29 @@ class Preset:
     """What fills in where the config is silent.
 
     Attributes:
-        place: where calls go.
-        forms: the kinds of calls, by the end of their path; the first is the usual one.
+        defaults: the base URL and path of calls where the config names none.
+        operations: the kinds of calls, by the end of their path; the first is the usual one.
         other: the kind of a call whose path is none of them; None: the usual one.
         key_header: the header that brings the key, and what stands before it there.
         headers: further headers.
     """
 
-    place: Place
-    forms: Mapping[str, Form]
-    other: Form | None = None
+    defaults: PresetDefaults
+    operations: Mapping[str, Operation]
+    other: Operation | None = None
     key_header: tuple[str, str] = ("authorization", "Bearer ")
     headers: Mapping[str, str] = field(default_factory=dict)
 
-    def form_at(self, path: str | None) -> Form:
+    def operation_at(self, path: str | None) -> Operation:
         """The kind of call that is made at a path; without one the usual kind."""
-        usual, *_ = self.forms.values()
+        usual, *_ = self.operations.values()
         asked = (path or "").partition("?")[0].rstrip("/")
         if not asked:
             return usual
-        return next((form for end, form in self.forms.items() if asked.endswith(end)), self.other or usual)
+        return next((form for end, form in self.operations.items() if asked.endswith(end)), self.other or usual)
 
 
-def at(document: Any, place: str | None) -> Any:
+def value_at(document: Any, place: str | None) -> Any:
     """What stands at a place of a document; None where there is nothing."""
     return None if place is None else _lookup(place)(document)
 
@@ -170,7 +170,7 @@ def _sum(document: Any, places: tuple[str, ...]) -> int:
 
 
 def _cost(document: Any, place: str | None) -> int | None:
-    dollars = at(document, place)
+    dollars = value_at(document, place)
     known = isinstance(dollars, int | float) and not isinstance(dollars, bool) and 0 <= dollars < _MOST_DOLLARS
     return nano(dollars) if known else None
 

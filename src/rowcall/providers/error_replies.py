@@ -88,7 +88,7 @@ def failure(reply: Reply, fault: ReplyFault) -> Failure:
         latency=reply.latency,
         retry_after=fault.asked,
         retry=reply.headers.get("x-should-retry", "").lower() != "false",
-        body=kept(reply.body),
+        body=start_of_body(reply.body),
     )
 
 
@@ -132,7 +132,7 @@ def answer_failure(reply: Reply, reason: str, message: str, *, retry: bool = Tru
         request_id=request_id(reply),
         latency=reply.latency,
         retry=retry,
-        body=kept(reply.body),
+        body=start_of_body(reply.body),
     )
 
 
@@ -157,7 +157,7 @@ def is_html(reply: Reply) -> bool:
     return start.startswith((b"<!doctype html", b"<html")) or said.startswith(("text/html", "application/xhtml"))
 
 
-def kept(body: bytes, most: int = _KEPT_OF_BODY) -> str:
+def start_of_body(body: bytes, most: int = _KEPT_OF_BODY) -> str:
     """The start of a reply for the record's history, at most 2,000 characters."""
     return _decoded(body[: 4 * most])[:most]
 

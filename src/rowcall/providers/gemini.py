@@ -7,8 +7,8 @@ candidates.
 
 from __future__ import annotations
 
-from rowcall.config.presets import PLACES
-from rowcall.providers.dialect import Dialect, Form, Preset
+from rowcall.config.preset_defaults import PRESET_DEFAULTS
+from rowcall.providers.dialect import Dialect, Operation, Preset
 
 _FILTERED = (
     *("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "ESCALATION"),
@@ -19,7 +19,7 @@ _BROKEN = (
     *("UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MISSING_THOUGHT_SIGNATURE"),
 )
 
-GENERATE = Form(
+GENERATE = Operation(
     extract="join('', (candidates[0].content.parts || `[]`)[?thought != `true` && text].text)",
     dialect=Dialect(
         input=("usageMetadata.promptTokenCount", "usageMetadata.toolUsePromptTokenCount"),
@@ -39,10 +39,12 @@ GENERATE = Form(
     ),
 )
 
-EMBED = Form(extract="embedding.values", dialect=Dialect(input=("usageMetadata.promptTokenCount",), errors=("error",)))
+EMBED = Operation(
+    extract="embedding.values", dialect=Dialect(input=("usageMetadata.promptTokenCount",), errors=("error",))
+)
 
 GEMINI = Preset(
-    place=PLACES["gemini"],
-    forms={":generateContent": GENERATE, ":embedContent": EMBED},
+    defaults=PRESET_DEFAULTS["gemini"],
+    operations={":generateContent": GENERATE, ":embedContent": EMBED},
     key_header=("x-goog-api-key", ""),
 )

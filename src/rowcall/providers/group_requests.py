@@ -12,8 +12,8 @@ from rowcall.model import json_values
 from rowcall.model.errors import ConfigError, Problem
 from rowcall.model.outcome import Outcome, Reply
 from rowcall.providers.base import CallContext, GroupProvider
-from rowcall.providers.dialect import Group
-from rowcall.templates.templates import Tree, compile_tree
+from rowcall.providers.dialect import GroupFormat
+from rowcall.templates.compile import TemplateTree, compile_tree
 
 
 class Grouping:
@@ -62,7 +62,7 @@ def group_key(keys: Sequence[str]) -> str:
     return hashlib.blake2b("\x00".join(keys).encode(), digest_size=16).hexdigest()
 
 
-def _fit(provider: GroupProvider, body: Any) -> Group:
+def _fit(provider: GroupProvider, body: Any) -> GroupFormat:
     if provider.group is None:
         remedy = 'path = "/embeddings" of the presets openai, openrouter, ollama, vllm and mock; or take [group] out'
         raise ConfigError(Problem("group.size", "these calls take one record each", remedy))
@@ -77,7 +77,7 @@ def _fit(provider: GroupProvider, body: Any) -> Group:
     return provider.group
 
 
-def _refuse_columns(tree: Tree, place: str) -> None:
+def _refuse_columns(tree: TemplateTree, place: str) -> None:
     if tree.columns is None or tree.columns:
         what = f"{tree.where} differs between records, which [group] sends in one call"
         raise ConfigError(Problem(tree.where, what, f"keep {{{{ row... }}}} to {place}, or take [group] out"))

@@ -9,9 +9,9 @@ import httpx
 
 from rowcall.config import Secret
 from rowcall.providers.build_request import Header, HeadersPart, parse_base_url, secrets_in, target_of
-from rowcall.providers.dialect import PLAIN, Dialect, Preset
+from rowcall.providers.dialect import PLAIN_OPERATION, Dialect, Preset
 from rowcall.providers.http import HTTP
-from rowcall.providers.openai import ANY_KIND
+from rowcall.providers.openai import ANY_OPERATION
 
 
 class Endpoint:
@@ -79,8 +79,8 @@ class Endpoint:
 
     def dialect_at(self, path: str) -> Dialect:
         """What the documents of a path mean; where nobody knows, the names that most APIs have taken over."""
-        form = self._preset.form_at(path)
-        return ANY_KIND if form is PLAIN else form.dialect
+        form = self._preset.operation_at(path)
+        return ANY_OPERATION if form is PLAIN_OPERATION else form.dialect
 
     def blotted(self, text: bytes) -> bytes:
         """A text of somebody else without the secrets that were sent."""

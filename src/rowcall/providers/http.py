@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 
 from rowcall.config import Secret
-from rowcall.config.presets import PLACES
+from rowcall.config.preset_defaults import PRESET_DEFAULTS
 from rowcall.model import json_values
 from rowcall.model.errors import ConfigError, Problem
 from rowcall.model.outcome import Failure, Outcome, Reply, Success, Usage
@@ -27,12 +27,12 @@ from rowcall.providers.build_request import (
     target_of,
     with_model,
 )
-from rowcall.providers.dialect import PLAIN, Group, Preset
-from rowcall.providers.error_replies import answer_failure, classify, html_failure, is_html, kept, request_id
+from rowcall.providers.dialect import PLAIN_OPERATION, GroupFormat, Preset
+from rowcall.providers.error_replies import answer_failure, classify, html_failure, is_html, request_id, start_of_body
 from rowcall.providers.read_reply import Unacceptable, make_reading
-from rowcall.providers.split_reply import taken_apart
+from rowcall.providers.split_reply import split_document
 from rowcall.sources.keys import FilePrints
-from rowcall.templates.templates import Tree, union
+from rowcall.templates.compile import TemplateTree, union
 
 _WITH_TEXT = frozenset({"truncated", "filtered", "not_json", "schema"})
 _KEPT_OF_ANSWER = 20_000
@@ -40,7 +40,7 @@ _KEPT_OF_ANSWER = 20_000
 _Answer = Callable[[Reply, Any], Outcome]
 """What the document of a reply gives."""
 
-HTTP = Preset(place=PLACES["http"], forms={"": PLAIN})
+HTTP = Preset(defaults=PRESET_DEFAULTS["http"], operations={"": PLAIN_OPERATION})
 
 
 class HttpProvider:
@@ -97,11 +97,11 @@ class HttpProvider:
         folder: Path | None = None,
         max_attachment: int = LARGEST,
     ) -> None:
-        base = parse_base_url(_required(base_url or preset.place.base_url, "api.base_url"))
-        form = preset.form_at(path)
+        base = parse_base_url(_required(base_url or preset.defaults.base_url, "api.base_url"))
+        form = preset.operation_at(path)
         if form.needs_body:
             _required(body, "request.body")
-        path, body = with_model(path or preset.place.path, body)
+        path, body = with_model(path or preset.defaults.path, body)
         self._method = (method or ("GET" if body is None else "POST")).upper()
         self._url = URLPart(base, path, params or {})
         tables = {"preset": preset.headers, "api.headers": headers or {}, "request.headers": request_headers or {}}
@@ -118,8 +118,8 @@ class HttpProvider:
         self._answers = statuses(answer)
         self._secrets = secrets_in(api_key, headers, params, request_headers, body)
         self.target = target_of(base)
-        self.trees_around_body: tuple[Tree, ...] = (*self._url.trees, *self._headers.trees)
-        self.trees: tuple[Tree, ...] = (*self.trees_around_body, *self._body.trees)
+        self.trees_around_body: tuple[TemplateTree, ...] = (*self._url.trees, *self._headers.trees)
+        self.trees: tuple[TemplateTree, ...] = (*self.trees_around_body, *self._body.trees)
         self.columns = union(self.trees)
 
     def __repr__(self) -> str:
@@ -139,7 +139,7 @@ class HttpProvider:
         """What a reply gives. Never raises, whatever the body holds; a failure shows no secret of the request."""
         return self._read(reply, self._answer)
 
-    def read_group(self, reply: Reply, group: Group, count: int) -> Outcome:
+    def read_group(self, reply: Reply, group: GroupFormat, count: int) -> Outcome:
         """What the reply to a request for several records gives, as ``read``; see ``GroupProvider``."""
         outcome = self._read(reply, partial(self._answers_of, group, count))
         if isinstance(outcome, Success) and not isinstance(outcome.value, tuple):
@@ -190,13 +190,13 @@ class HttpProvider:
         number = request_id(reply) or self._dialect.request_id(document)
         return Success(answer, reply.status, number, reply.latency, usage)
 
-    def _answers_of(self, group: Group, count: int, reply: Reply, document: Any) -> Outcome:
+    def _answers_of(self, group: GroupFormat, count: int, reply: Reply, document: Any) -> Outcome:
         """The outcome of each record, or what the whole reply failed by."""
         usage = self._dialect.usage(document)
         if fault := self._dialect.fault(document, reply):
             return self._rejected(fault, document, usage)
         try:
-            parts = taken_apart(document, group, count)
+            parts = split_document(document, group, count)
         except Unacceptable as error:
             return self._rejected(_unacceptable(reply, error), document, usage)
         each = tuple(self._answer(reply, part) for part in parts)
@@ -205,7 +205,9 @@ class HttpProvider:
     def _rejected(self, failure: Failure, document: Any, usage: Usage) -> Failure:
         """A failure with its tokens and, where there was an answer, the text of that in the place of the reply."""
         text = self._reading.text(document) if failure.reason in _WITH_TEXT else ""
-        return replace(failure, usage=usage, body=kept(text.encode(), _KEPT_OF_ANSWER) if text else failure.body)
+        return replace(
+            failure, usage=usage, body=start_of_body(text.encode(), _KEPT_OF_ANSWER) if text else failure.body
+        )
 
     def _is_empty(self, answer: Any) -> bool:
         if answer is None:

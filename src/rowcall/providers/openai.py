@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rowcall.config.presets import PLACES
-from rowcall.providers.dialect import PLAIN, Dialect, Form, Group, Preset
+from rowcall.config.preset_defaults import PRESET_DEFAULTS
+from rowcall.providers.dialect import PLAIN_OPERATION, Dialect, GroupFormat, Operation, Preset
 
-CHAT = Form(
+CHAT = Operation(
     extract="choices[0].message.content",
     dialect=Dialect(
         input=("usage.prompt_tokens",),
@@ -30,7 +30,7 @@ CHAT = Form(
     ),
 )
 
-RESPONSES = Form(
+RESPONSES = Operation(
     extract="join('', (output[?type=='message'].content[] || `[]`)[?type=='output_text'].text)",
     dialect=Dialect(
         input=("usage.input_tokens",),
@@ -48,13 +48,13 @@ RESPONSES = Form(
 )
 
 _EITHER = (CHAT.dialect, RESPONSES.dialect)
-EMBEDDINGS = Form(
+EMBEDDINGS = Operation(
     extract="data[0].embedding",
     dialect=Dialect(input=("usage.prompt_tokens",), errors=("error",)),
-    group=Group(input="input", answers="data", index="index", most=2048),
+    group=GroupFormat(input="input", answers="data", index="index", most=2048),
 )
 
-ANY_KIND = Dialect(
+ANY_OPERATION = Dialect(
     input=(*CHAT.dialect.input, *RESPONSES.dialect.input),
     output=(*CHAT.dialect.output, *RESPONSES.dialect.output),
     cached=(*CHAT.dialect.cached, *RESPONSES.dialect.cached),
@@ -65,17 +65,17 @@ ANY_KIND = Dialect(
 """What documents of an unknown kind are billed for, by the names that most APIs have taken over."""
 
 OPENAI = Preset(
-    place=PLACES["openai"],
-    forms={"/chat/completions": CHAT, "/responses": RESPONSES, "/embeddings": EMBEDDINGS},
+    defaults=PRESET_DEFAULTS["openai"],
+    operations={"/chat/completions": CHAT, "/responses": RESPONSES, "/embeddings": EMBEDDINGS},
 )
 
 _OLDER = replace(CHAT, dialect=replace(CHAT.dialect, limits=("max_completion_tokens", "max_tokens")))
-_SAME = replace(OPENAI, forms={**OPENAI.forms, "/chat/completions": _OLDER})
+_OPENAI_COMPATIBLE = replace(OPENAI, operations={**OPENAI.operations, "/chat/completions": _OLDER})
 """As OpenAI, with the older name for the limit of tokens, which all of these know."""
 
-OPENROUTER = replace(_SAME, place=PLACES["openrouter"])
-OLLAMA = replace(_SAME, place=PLACES["ollama"])
-VLLM = replace(_SAME, place=PLACES["vllm"])
+OPENROUTER = replace(_OPENAI_COMPATIBLE, defaults=PRESET_DEFAULTS["openrouter"])
+OLLAMA = replace(_OPENAI_COMPATIBLE, defaults=PRESET_DEFAULTS["ollama"])
+VLLM = replace(_OPENAI_COMPATIBLE, defaults=PRESET_DEFAULTS["vllm"])
 
-MOCK = replace(OPENAI, place=PLACES["mock"], other=PLAIN)
+MOCK = replace(OPENAI, defaults=PRESET_DEFAULTS["mock"], other=PLAIN_OPERATION)
 """The local fake API: OpenAI's shapes at OpenAI's paths, plain HTTP elsewhere; it says itself where it listens."""

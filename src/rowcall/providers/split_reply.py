@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rowcall.providers.dialect import Group
+from rowcall.providers.dialect import GroupFormat
 from rowcall.providers.read_reply import Unacceptable
 
 
-def taken_apart(document: Any, group: Group, count: int) -> Sequence[Any]:
+def split_document(document: Any, group: GroupFormat, count: int) -> Sequence[Any]:
     """The document of each record, in the order of the request.
 
     Raises:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from rowcall.config import Config
 from rowcall.model.errors import ConfigError, Problem
-from rowcall.model.price_list import Unlisted, listed
+from rowcall.model.price_list import NoPrice, look_up_prices
 from rowcall.model.prices import Prices, nano
 
 
@@ -31,6 +31,6 @@ def _listed_prices(config: Config) -> Prices:
     if not isinstance(model, str) or "{{" in model:
         raise ConfigError(Problem(where, "price.model is missing", 'name it: model = "gpt-5-mini"'))
     try:
-        return listed(model, provider=table.provider, base_url=config.api.base_url)
-    except Unlisted as error:
+        return look_up_prices(model, provider=table.provider, base_url=config.api.base_url)
+    except NoPrice as error:
         raise ConfigError(Problem(where, str(error), error.remedy)) from None

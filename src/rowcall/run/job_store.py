@@ -20,7 +20,7 @@ async def open_store(config: Config, waits: Callable[[str], None]) -> Store:
         StoreError: the store cannot be opened.
     """
     table = config.store
-    return await open_at.open_store(config.store_place, durability=table.durability, lease=table.lease, waits=waits)
+    return await open_at.open_store(config.store_location, durability=table.durability, lease=table.lease, waits=waits)
 
 
 async def open_reader(config: Config) -> Reader:
@@ -30,4 +30,4 @@ async def open_reader(config: Config) -> Reader:
         NoStore: the store does not exist yet.
         StoreError: the store cannot be opened.
     """
-    return await open_at.open_reader(config.store_place)
+    return await open_at.open_reader(config.store_location)

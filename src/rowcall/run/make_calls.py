@@ -17,7 +17,7 @@ from rowcall.providers.base import GroupProvider
 from rowcall.providers.group_requests import Grouping
 from rowcall.providers.handler_endpoint import Endpoint
 from rowcall.providers.http import statuses
-from rowcall.templates.templates import union
+from rowcall.templates.compile import union
 
 if TYPE_CHECKING:  # importing the mock imports a web server, which only the mock preset needs
     from rowcall.mock import MockAPI

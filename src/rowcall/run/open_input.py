@@ -21,7 +21,7 @@ def open_input(config: Config) -> Source:
     """
     table = config.input
     if table.store:
-        if config.store_place.is_at(config.input_path) and table.kind in (None, config.name):
+        if config.store_location.is_at(config.input_path) and table.kind in (None, config.name):
             what = "input.store is the store of this job itself"
             remedy = "kind names the other job in it, or [store] path another file for this one"
             raise ConfigError(Problem(config.where(("input", "store")), what, remedy))

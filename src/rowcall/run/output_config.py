@@ -10,7 +10,7 @@ from rowcall.config import Config
 from rowcall.model.errors import ConfigError, OutputError, Problem
 from rowcall.model.store_location import StoreLocation
 from rowcall.output import FormatName, check_export
-from rowcall.output.join import RENAME, Columns, OutputShape, said_of_clash
+from rowcall.output.join_answers import COLUMN_CLASH_REMEDY, Columns, OutputShape, column_clash_message
 from rowcall.providers.read_reply import Unacceptable, compile_path
 from rowcall.sources.keys import Key
 
@@ -50,7 +50,7 @@ def check_output(config: Config, path: Path, format_: FormatName | None = None) 
     """
     for what, other in {
         "the input": StoreLocation(config.input_path),
-        "the store": config.store_place,
+        "the store": config.store_location,
         "the config": StoreLocation(config.file),
     }.items():
         if other.is_at(path) and str(path) != "-":
@@ -80,7 +80,9 @@ def check_output_columns(config: Config, available: Sequence[str] | None) -> Non
         raise ConfigError(Problem(config.where(("output", "keep")), what, f"the columns are: {', '.join(known[:50])}"))
     clash = set(OutputShape(keep=table.keep).kept(known)) & table.columns.keys()
     if clash and not (table.overwrite or table.flatten or table.format == "openai-batch-output"):
-        raise ConfigError(Problem(config.where(("output", "columns")), said_of_clash(clash), RENAME))
+        raise ConfigError(
+            Problem(config.where(("output", "columns")), column_clash_message(clash), COLUMN_CLASH_REMEDY)
+        )
 
 
 def key_column(key: Key, keep: Sequence[str] | None) -> tuple[str, bool]:

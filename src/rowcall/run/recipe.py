@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from rowcall.calls.handlers.imported_files import companions
 from rowcall.config import Config, KeyPath
-from rowcall.config.cross_checks import Tree, table_in
+from rowcall.config.cross_checks import SettingsTree, table_in
 from rowcall.config.key_lines import dotted
 from rowcall.config.references import SECRET_HEADERS, fingerprint, is_reference
 from rowcall.config.secret_scan import suspect_line, suspects
@@ -108,7 +108,7 @@ def _prints_of_tables(config: Config) -> dict[str, str]:
     }
 
 
-def _schema(written: Tree) -> Any:
+def _schema(written: SettingsTree) -> Any:
     """Return the reference to the schema's file; None if the schema itself is in the config."""
     schema = table_in(written, "response").get("schema")
     return schema if is_reference(schema) else None
@@ -140,7 +140,7 @@ def _files(config: Config, *, attaches: bool) -> dict[str, str]:
     return texts | {CONFIG: as_toml({"name": config.name} | stored_tables)}
 
 
-def _require_no_secret(config: Config, stored_tables: Tree) -> None:
+def _require_no_secret(config: Config, stored_tables: SettingsTree) -> None:
     sent = ((path, table_in(stored_tables, *path[:-1]).get(path[-1])) for path in _SENT)
     found = [place for path, node in sent for place in suspects(node, path, by_name=True)]
     for place in [*found, *suspects(stored_tables, by_name=False)]:

@@ -124,7 +124,7 @@ def _require_records(config: Config, standing: RequestStanding, options: Options
         what = f"{config.name}: its records were enqueued with another request than this one"
         raise RowcallError(what, remedy="start with the config they were enqueued with, or enqueue them again")
     if standing.number is None and not options.wait:
-        what = f"{config.name}: {config.store_place} holds no records of it"
+        what = f"{config.name}: {config.store_location} holds no records of it"
         raise RowcallError(what, remedy="rowcall enqueue adds them; --wait waits for them")
 
 

@@ -8,8 +8,8 @@ from rowcall.config import Config
 from rowcall.engine.run_parts import RunParts
 from rowcall.model.job import Status
 from rowcall.output import FormatName, is_table, open_export
-from rowcall.output.batch_output import BatchLines
-from rowcall.output.join import Join, OutputShape
+from rowcall.output.join_answers import Join, OutputShape
+from rowcall.output.openai_batch_output import BatchLines
 from rowcall.run.output_config import format_at, key_column
 from rowcall.store.base import Reader
 

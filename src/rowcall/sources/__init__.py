@@ -11,8 +11,8 @@ from rowcall.model.errors import InputError
 from rowcall.sources.base import Source
 
 if TYPE_CHECKING:
-    from rowcall.sources.byte_streams import Input
-    from rowcall.sources.text_source import Format
+    from rowcall.sources.byte_streams import ByteSource
+    from rowcall.sources.text_source import TextFormat
 
 FormatName = Literal["csv", "tsv", "jsonl", "json", "sqlite", "parquet", "xlsx", "openai-batch"]
 
@@ -70,7 +70,7 @@ def open_source(
 
         return SqliteSource(file, name, sql, quarantine=quarantine)
     if chosen in ("parquet", "xlsx"):
-        from rowcall.sources.table_files import TableFile, parquet_table, xlsx_table
+        from rowcall.sources.parquet_xlsx import TableFile, parquet_table, xlsx_table
 
         opened = parquet_table(file, name) if chosen == "parquet" else xlsx_table(file, name, sheet)
         return TableFile(file, name, opened, quarantine=quarantine)
@@ -108,7 +108,7 @@ def _check_options(name: str, chosen: FormatName | None, **options: object) -> N
             raise InputError(name, f"{option} means nothing for {chosen or 'stdin'}", remedy=f"it is for {formats}")
 
 
-def _input(file: Path, name: str, *, stdin: bool) -> Input:
+def _input(file: Path, name: str, *, stdin: bool) -> ByteSource:
     from rowcall.sources.byte_streams import File, Pipe
 
     if stdin:
@@ -120,14 +120,14 @@ def _input(file: Path, name: str, *, stdin: bool) -> Input:
 
 def _layouts(
     name: str, chosen: FormatName | None, header: Sequence[str] | None, quoting: bool | None
-) -> Callable[[bytes], Format]:
+) -> Callable[[bytes], TextFormat]:
     """What to read a text as, given its first bytes."""
     told = chosen or ("csv" if header is not None or quoting is not None else None)
 
-    def layout(head: bytes) -> Format:
-        from rowcall.sources.batch_input import check_batch_line
+    def layout(head: bytes) -> TextFormat:
         from rowcall.sources.csv_source import Delimited
         from rowcall.sources.json_source import JsonArray, JsonLines
+        from rowcall.sources.openai_batch_input import check_batch_line
 
         match told or _guess(head):
             case "tsv":

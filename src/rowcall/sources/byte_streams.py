@@ -17,7 +17,7 @@ _BLOCK = 1 << 16  # 64 KiB
 _GZIP = b"\x1f\x8b"
 
 
-class Input(Protocol):
+class ByteSource(Protocol):
     """Opens what is to be read. ``rereadable`` is False where that works only once."""
 
     name: str
@@ -103,7 +103,7 @@ class _Replay(io.RawIOBase):
 
 
 @contextmanager
-def opened(source: Input, *, peek: bool = False) -> Iterator[io.BufferedReader[Any]]:
+def opened(source: ByteSource, *, peek: bool = False) -> Iterator[io.BufferedReader[Any]]:
     """The bytes of an input, unpacked where they begin as gzip does, whatever the name says.
 
     Raises:

@@ -34,11 +34,11 @@ class Delimited:
 
     def columns(self, text: TextIO) -> list[str]:
         """The names in the header line, or ``header``."""
-        return self._columns(_Lines(text))
+        return self._columns(_PhysicalLines(text))
 
     def records(self, text: TextIO, report: Report) -> Iterator[Record]:
         """One record a line, or several lines where a quoted cell spans them."""
-        lines = _Lines(text)
+        lines = _PhysicalLines(text)
         columns = self._columns(lines)
         width = len(columns)
         for row in self._rows(lines, report):
@@ -47,7 +47,7 @@ class Delimited:
             else:
                 report(self._bad(lines, self._ragged(len(row), width)))
 
-    def _columns(self, lines: _Lines) -> list[str]:
+    def _columns(self, lines: _PhysicalLines) -> list[str]:
         if self.header is None:
             names = next(self._rows(lines, stop), [])
             where = f"{self.name}:{lines.first}"
@@ -59,7 +59,7 @@ class Delimited:
         _check_names(names, where)
         return names
 
-    def _rows(self, lines: _Lines, report: Report) -> Iterator[list[str]]:
+    def _rows(self, lines: _PhysicalLines, report: Report) -> Iterator[list[str]]:
         """Rows with cells, of characters that may stand in a record; ``lines`` tells where each one was."""
         reader = self._reader(lines)
         while True:
@@ -77,7 +77,7 @@ class Delimited:
             elif row:
                 yield row
 
-    def _reader(self, lines: _Lines) -> Iterator[list[str]]:
+    def _reader(self, lines: _PhysicalLines) -> Iterator[list[str]]:
         csv.field_size_limit(max(csv.field_size_limit(), CELL_LIMIT))
         if self.quoting:
             return csv.reader(lines, delimiter=self.delimiter, strict=True)
@@ -93,11 +93,11 @@ class Delimited:
             f"{cells} cells, more than the {columns} columns", f"a cell that holds the delimiter needs {quotes}"
         )
 
-    def _bad(self, lines: _Lines, fault: LineFault) -> BadLine:
+    def _bad(self, lines: _PhysicalLines, fault: LineFault) -> BadLine:
         return BadLine(f"{self.name}:{lines.first}", lines.first, fault, lines.raw)
 
 
-class _Lines:
+class _PhysicalLines:
     """The physical lines of a text, with those of the record that is being read.
 
     Attributes:
@@ -112,7 +112,7 @@ class _Lines:
         self._taken: list[str] = []
         self._given_back: list[str] = []
 
-    def __iter__(self) -> _Lines:
+    def __iter__(self) -> _PhysicalLines:
         return self
 
     def __next__(self) -> str:

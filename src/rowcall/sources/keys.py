@@ -11,8 +11,8 @@ from rowcall.model import json_values
 from rowcall.model.errors import InputError, TemplateError
 from rowcall.model.job import Record
 from rowcall.store.types import Entry
+from rowcall.templates.compile import TemplateTree, column_tree, compile_tree, is_template
 from rowcall.templates.sandbox import text_of
-from rowcall.templates.templates import Tree, column_tree, compile_tree, is_template
 
 FilePrints = Callable[[Mapping[str, Any]], list[Any]]
 """What the files that are attached for a record are known by: path, size and time of change. Blocks."""
@@ -49,7 +49,7 @@ class Key:
     """Makes a record's key. ``tree`` is the template behind it, None where the key is a hash."""
 
     spec: str | None
-    tree: Tree | None
+    tree: TemplateTree | None
 
     def __call__(self, data: Mapping[str, Any]) -> str:
         """The key of one record.

@@ -9,11 +9,11 @@ from typing import ClassVar, Protocol, TextIO
 
 from rowcall.model.job import Record
 from rowcall.sources.bad_lines import BadLine, Report, setting_aside, stop
-from rowcall.sources.byte_streams import Input, opened
+from rowcall.sources.byte_streams import ByteSource, opened
 from rowcall.sources.encodings import decoded
 
 
-class Format(Protocol):
+class TextFormat(Protocol):
     """How a text is read as records; ``uniform`` where all have the same columns."""
 
     uniform: ClassVar[bool]
@@ -38,8 +38,8 @@ class TextSource:
 
     def __init__(
         self,
-        source: Input,
-        format_for: Callable[[bytes], Format],
+        source: ByteSource,
+        format_for: Callable[[bytes], TextFormat],
         *,
         encoding: str | None = None,
         quarantine: Path | None = None,
@@ -67,7 +67,7 @@ class TextSource:
             yield from layout.records(text, self._counting(report))
 
     @contextmanager
-    def _opened(self, *, peek: bool) -> Iterator[tuple[TextIO, Format]]:
+    def _opened(self, *, peek: bool) -> Iterator[tuple[TextIO, TextFormat]]:
         with opened(self._input, peek=peek) as binary:
             head = binary.peek(64)[:64]
             with decoded(binary, head, self._encoding) as text:

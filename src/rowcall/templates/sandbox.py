@@ -75,10 +75,10 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         try:
             return obj[argument]
         except (KeyError, TypeError):
-            return self.undefined(absent(obj, argument), obj, argument)
+            return self.undefined(missing_name_message(obj, argument), obj, argument)
 
 
-def absent(table: Mapping[str, Any], name: Any) -> str:
+def missing_name_message(table: Mapping[str, Any], name: Any) -> str:
     """What is said of a name that a table lacks."""
     there = ", ".join(map(str, list(table)[:20])) or "nothing"
     return f"there is no {name!r}; there is: {there}"

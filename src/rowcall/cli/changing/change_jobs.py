@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from rowcall.cli.shared.common import F, confirmed, only_kind, require_batch, store_options, store_place
+from rowcall.cli.shared.common import F, confirmed, only_kind, require_batch, store_location, store_options
 from rowcall.cli.shared.located_commands import Located
 from rowcall.model.errors import RowcallError
 from rowcall.model.job import Status
@@ -137,7 +137,7 @@ _CANCEL = _Verb(
 
 
 async def _change(verb: _Verb, place: _Place, selection: Selection, *, yes: bool, dry_run: bool) -> None:
-    at, named = store_place(place.config, place.store)
+    at, named = store_location(place.config, place.store)
     async with await open_reader(at) as reader:
         kind = only_kind(await reader.kinds(), place.name or named, at)
         if selection.batch is not None:
@@ -159,7 +159,7 @@ def _said(verb: _Verb, number: int, located: Located) -> str:
 
 
 async def _rollback(place: _Place, batch: str, *, yes: bool, dry_run: bool) -> None:
-    at, named = store_place(place.config, place.store)
+    at, named = store_location(place.config, place.store)
     async with await open_reader(at) as reader:
         kind = only_kind(await reader.kinds(), place.name or named, at)
         await require_batch(reader, kind, batch)

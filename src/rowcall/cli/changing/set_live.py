@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from rowcall.cli.shared.common import only_kind, store_options, store_place
+from rowcall.cli.shared.common import only_kind, store_location, store_options
 from rowcall.config.live_settings import LIVE
 from rowcall.model.errors import RowcallError
 from rowcall.model.store_location import StoreLocation
@@ -30,7 +30,7 @@ def set_(settings: tuple[str, ...], keep: bool, config: Path, store: StoreLocati
     or off, max_cost=20 or off, pause=true or false. The value default lets the config hold again.
     """
     values = _read(settings)
-    place, named = store_place(config, store)
+    place, named = store_location(config, store)
     click.echo(asyncio.run(_set(place, name or named, values, keep=keep)), err=True)
 
 

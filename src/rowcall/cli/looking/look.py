@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rowcall.cli.looking.why import Standing, held_up_text, why
-from rowcall.cli.shared.common import json_option, only_kind, print_json, store_options, store_place
+from rowcall.cli.shared.common import json_option, only_kind, print_json, store_location, store_options
 from rowcall.cli.shared.hints import hint_for
 from rowcall.cli.shared.located_commands import Located
 from rowcall.model.errors import RowcallError
@@ -46,7 +46,7 @@ def status(watch: bool, config: Path, store: StoreLocation | None, name: str | N
     if watch:
         from rowcall.cli.looking.watch_status import follow
 
-        asyncio.run(follow(*store_place(config, store), name, status_text, as_json=as_json))
+        asyncio.run(follow(*store_location(config, store), name, status_text, as_json=as_json))
         return
     summary = asyncio.run(_summary(config, store, name))
     if as_json:
@@ -56,7 +56,7 @@ def status(watch: bool, config: Path, store: StoreLocation | None, name: str | N
 
 
 async def _summary(config: Path, store: StoreLocation | None, name: str | None) -> Summary:
-    place, kind = store_place(config, store)
+    place, kind = store_location(config, store)
     async with await open_reader(place) as reader:
         return await summarise(reader, only_kind(await reader.kinds(), name or kind, place))
 
@@ -139,7 +139,7 @@ def show(key: str, curl: bool, config: Path, store: StoreLocation | None, name: 
 
 
 async def _record(key: str, config: Path, store: StoreLocation | None, name: str | None) -> dict[str, Any]:
-    place, kind = store_place(config, store)
+    place, kind = store_location(config, store)
     async with await open_reader(place) as reader:
         kind = only_kind(await reader.kinds(), name or kind, place)
         job = await reader.job(kind, key)

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from rowcall import __version__
-from rowcall.cli.shared.common import only_kind, store_options, store_place
+from rowcall.cli.shared.common import only_kind, store_location, store_options
 from rowcall.cli.shared.hints import hint_for
 from rowcall.model.errors import OutputError
 from rowcall.model.store_location import StoreLocation
@@ -47,7 +47,7 @@ def report(output: Path, all: bool, config: Path, store: StoreLocation | None, n
 
 
 async def _page(config: Path, store: StoreLocation | None, name: str | None, *, all_runs: bool) -> str:
-    place, kind = store_place(config, store)
+    place, kind = store_location(config, store)
     async with await open_reader(place) as reader:
         kind = only_kind(await reader.kinds(), name or kind, place)
         return render(await gather(reader, kind, all_runs=all_runs), hint_for, version=__version__)

@@ -16,7 +16,7 @@ from rowcall.config import Config, Secret, compose
 from rowcall.model.errors import RowcallError
 from rowcall.model.store_location import StoreLocation
 from rowcall.run.open_input import open_input
-from rowcall.sources.batch_input import check_batch_file
+from rowcall.sources.openai_batch_input import check_batch_file
 
 _USUAL_KEY = "OPENAI_API_KEY"
 
@@ -51,7 +51,7 @@ def batch(**flags: Any) -> int:
     """
     config = _config(flags)
     check_batch_file(open_input(config))
-    located = Located(store=config.store_place)
+    located = Located(store=config.store_location)
     following = Following("the same command", located("rowcall errors"), located)
     return carry_out(config, run.make_context("run", []).params | flags | {"output": None}, following)
 

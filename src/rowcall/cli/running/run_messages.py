@@ -32,7 +32,7 @@ def start_text(config: Config, concurrency: int, processes: int = 1, role: Role 
     limits += map(str, config.pace.requests or ())
     if config.pace.tokens:
         limits.append(str(config.pace.tokens))
-    doing = f"working in {config.store_place}" if role is Role.WORK else f"reading {config.input.path}"
+    doing = f"working in {config.store_location}" if role is Role.WORK else f"reading {config.input.path}"
     return f"{config.name}: {doing} ({', '.join(limits)})"
 
 

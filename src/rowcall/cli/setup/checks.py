@@ -29,7 +29,7 @@ from rowcall.run.open_input import open_input
 from rowcall.run.output_config import check_output_columns
 from rowcall.sources.base import Source
 from rowcall.sources.keys import Key, compile_key
-from rowcall.templates.templates import Tree, check_columns
+from rowcall.templates.compile import TemplateTree, check_columns
 
 T = TypeVar("T")
 
@@ -112,7 +112,7 @@ def examine(config: Config) -> Findings:
     return findings
 
 
-def _fit(config: Config, trees: list[Tree], source: Source) -> bool:
+def _fit(config: Config, trees: list[TemplateTree], source: Source) -> bool:
     """True; raises where a template or the handler does not fit the columns."""
     check_columns(trees, source.columns())
     check_handler_columns(config, source.columns())

@@ -28,7 +28,7 @@ from rowcall.model.outcome import Outcome, Reply, Success
 from rowcall.model.prices import usd
 from rowcall.progress import ProgressDisplay, clean, counted, latency_text, rate_text, short_number, short_time
 from rowcall.providers.base import CallContext, GroupProvider, Request
-from rowcall.providers.dialect import Group
+from rowcall.providers.dialect import GroupFormat
 from rowcall.run.assembly import assemble_from
 from rowcall.run.job_store import open_reader
 from rowcall.run.make_calls import make_mock, provider_of, request_caller
@@ -150,7 +150,7 @@ class _Accepting:
         """What a reply gives."""
         return _accepted(reply, self._provider.read(reply), None)
 
-    def read_group(self, reply: Reply, group: Group, count: int) -> Outcome:
+    def read_group(self, reply: Reply, group: GroupFormat, count: int) -> Outcome:
         """What a reply gives to each of several records."""
         each = Success(None, reply.status, latency=reply.latency)
         return _accepted(reply, self._provider.read_group(reply, group, count), (each,) * count)

@@ -164,14 +164,14 @@ def _toml(text: str) -> Any:
     return value
 
 
-def store_place(config: Path, store: StoreLocation | None) -> tuple[StoreLocation, str | None]:
+def store_location(config: Path, store: StoreLocation | None) -> tuple[StoreLocation, str | None]:
     """Where the store is, and the kind where the config names it."""
     if store is not None:
         return store, None
     from rowcall.config import load
 
     loaded = load(config)
-    return loaded.store_place, loaded.name
+    return loaded.store_location, loaded.name
 
 
 def only_kind(kinds: list[str], wanted: str | None, place: StoreLocation) -> str:

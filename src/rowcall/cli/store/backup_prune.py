@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from rowcall.cli.shared.common import confirmed, file_options, only_kind, store_options, store_place
+from rowcall.cli.shared.common import confirmed, file_options, only_kind, store_location, store_options
 from rowcall.model.store_location import StoreLocation
 from rowcall.store.open_at import open_reader, open_store
 from rowcall.system import atomic_files
@@ -27,7 +27,7 @@ def backup(file: Path | None, keep: int | None, config: Path, store: StoreLocati
     FILE is the new file, or a folder; left out, it stands beside the store as STORE-YYYYmmdd-HHMMSS.db (UTC). In the
     copy nothing runs: it is a store to go on with.
     """
-    place, _ = store_place(config, store)
+    place, _ = store_location(config, store)
     named = file is not None and not file.is_dir()
     if named and keep is not None:
         raise click.UsageError("--keep goes with the default name: leave FILE out, or name a folder")
@@ -78,7 +78,7 @@ def prune(
     A record without its stored input is read from the input again where it is needed. Refused while a run is alive.
     """
     before = done_before.strftime("%Y-%m-%dT%H:%M:%S.000Z")
-    place, named = store_place(config, store)
+    place, named = store_location(config, store)
     asyncio.run(_prune(place, name or named, before, yes=yes, dry_run=dry_run))
 
 

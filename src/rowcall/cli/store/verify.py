@@ -87,7 +87,7 @@ def _lines(verdict: VerifyReport) -> Iterator[str]:
 
 async def _verify(config: Config) -> VerifyReport:
     async with await open_reader(config) as reader:
-        verdict = VerifyReport(only_kind(await reader.kinds(), config.name, config.store_place))
+        verdict = VerifyReport(only_kind(await reader.kinds(), config.name, config.store_location))
         await _look_at_store(reader, verdict)
         if not verdict.sound:
             verdict.notes.append("input and export are not compared with a store that is not sound")

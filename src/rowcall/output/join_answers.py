@@ -123,7 +123,8 @@ class Join:
         if shape.keep is not None:
             kept = {name: kept[name] for name in shape.kept(kept)}
         if not shape.overwrite and not kept.keys().isdisjoint(new):
-            raise OutputError(f"{joined.record.where}: {said_of_clash(kept.keys() & new.keys())}", remedy=RENAME)
+            clash = column_clash_message(kept.keys() & new.keys())
+            raise OutputError(f"{joined.record.where}: {clash}", remedy=COLUMN_CLASH_REMEDY)
         return {shape.key_as: joined.key, **kept, **new} if shape.key_as else {**kept, **new}
 
     def _new(self, joined: JoinedRow) -> Row:
@@ -134,10 +135,12 @@ class Join:
         return dict(_flat(new)) if flatten else new
 
 
-RENAME = "give it another name in [output] columns, or leave the input's out by keep, or say overwrite = true"
+COLUMN_CLASH_REMEDY = (
+    "give it another name in [output] columns, or leave the input's out by keep, or say overwrite = true"
+)
 
 
-def said_of_clash(names: Iterable[str]) -> str:
+def column_clash_message(names: Iterable[str]) -> str:
     """What is wrong with new columns that the input has too."""
     return f"[output] columns names {', '.join(map(repr, sorted(names)))}, which the input has too"
 

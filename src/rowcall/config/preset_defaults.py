@@ -10,7 +10,7 @@ _CHAT = f'[request.body] with model = "..." and {_MESSAGES}'
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PresetDefaults:
     """Where an API is.
 
     Attributes:
@@ -28,27 +28,27 @@ class Place:
     key: str = ""
 
 
-PLACES: Mapping[str, Place] = {
-    "openai": Place("https://api.openai.com/v1", "/chat/completions", _CHAT, key="OPENAI_API_KEY"),
-    "anthropic": Place(
+PRESET_DEFAULTS: Mapping[str, PresetDefaults] = {
+    "openai": PresetDefaults("https://api.openai.com/v1", "/chat/completions", _CHAT, key="OPENAI_API_KEY"),
+    "anthropic": PresetDefaults(
         "https://api.anthropic.com/v1",
         "/messages",
         f'[request.body] with model = "...", max_tokens = 1000 and {_MESSAGES}',
         needs=("model", "max_tokens", "messages"),
         key="ANTHROPIC_API_KEY",
     ),
-    "gemini": Place(
+    "gemini": PresetDefaults(
         "https://generativelanguage.googleapis.com/v1beta",
         "/models/{model}:generateContent",
         '[request.body] with model = "..." and contents = [{ parts = [{ text = "{{ row.text }}" }] }]',
         needs=("model", "contents"),
         key="GEMINI_API_KEY",
     ),
-    "openrouter": Place("https://openrouter.ai/api/v1", "/chat/completions", _CHAT, key="OPENROUTER_API_KEY"),
-    "ollama": Place("http://localhost:11434/v1", "/chat/completions", _CHAT),
-    "vllm": Place("http://localhost:8000/v1", "/chat/completions", _CHAT),
-    "http": Place(),
-    "mock": Place(None, "/chat/completions", _CHAT),
-    "openai-batch": Place(key="OPENAI_API_KEY"),
+    "openrouter": PresetDefaults("https://openrouter.ai/api/v1", "/chat/completions", _CHAT, key="OPENROUTER_API_KEY"),
+    "ollama": PresetDefaults("http://localhost:11434/v1", "/chat/completions", _CHAT),
+    "vllm": PresetDefaults("http://localhost:8000/v1", "/chat/completions", _CHAT),
+    "http": PresetDefaults(),
+    "mock": PresetDefaults(None, "/chat/completions", _CHAT),
+    "openai-batch": PresetDefaults(key="OPENAI_API_KEY"),
 }
 """By the name of the preset."""

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from rowcall.model import json_values
 from rowcall.model.job import Status
-from rowcall.output.join import Join, JoinedRow, Writer
+from rowcall.output.join_answers import Join, JoinedRow, Writer
 from rowcall.store.types import Answer, LastCall
 
 Order = Literal["input", "completion"]

@@ -20,7 +20,7 @@ from jinja2.environment import TemplateExpression
 
 from rowcall.model import json_values
 from rowcall.model.errors import TemplateError
-from rowcall.templates.sandbox import absent, plain, sandbox
+from rowcall.templates.sandbox import missing_name_message, plain, sandbox
 
 Names = dict[str, Any]
 """What a template may see: ``row``, and ``call`` or None."""
@@ -31,7 +31,7 @@ _LITERAL_BRACES = "Braces that are meant as text stand between {% raw %} and {% 
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class NameUse:
     """A name that one template uses: ``where`` it stands, the column, None where it is no column of ``row``."""
 
     where: str
@@ -41,7 +41,7 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Tree:
+class TemplateTree:
     """Templates in tables and lists, ready to be rendered; the repr shows none of its values.
 
     Attributes:
@@ -53,7 +53,7 @@ class Tree:
 
     where: str
     columns: frozenset[str] | None
-    uses: tuple[Use, ...]
+    uses: tuple[NameUse, ...]
     _render: Render
 
     @property
@@ -72,7 +72,9 @@ class Tree:
         return f"<Tree {self.where}>"
 
 
-def compile_tree(tree: Any, *, where: str, call: bool = False, escape: Callable[[str], str] | None = None) -> Tree:
+def compile_tree(
+    tree: Any, *, where: str, call: bool = False, escape: Callable[[str], str] | None = None
+) -> TemplateTree:
     """Compile the strings in tables, lists and scalars; keys are not templates.
 
     A string that is one ``{{ expression }}`` and nothing else keeps the type of its value. What is neither text,
@@ -91,15 +93,15 @@ def compile_tree(tree: Any, *, where: str, call: bool = False, escape: Callable[
     render = compiler.node(tree, where)
     whole = any(use.column is None and use.name == "row" for use in compiler.uses)
     columns = frozenset(use.column for use in compiler.uses if use.column is not None)
-    return Tree(where, None if whole else columns, tuple(compiler.uses), render)
+    return TemplateTree(where, None if whole else columns, tuple(compiler.uses), render)
 
 
-def column_tree(name: str, *, where: str) -> Tree:
+def column_tree(name: str, *, where: str) -> TemplateTree:
     """A template that is one column, spaces in its name and all."""
-    return Tree(where, frozenset([name]), (Use(where, name, "row"),), _column(where, name))
+    return TemplateTree(where, frozenset([name]), (NameUse(where, name, "row"),), _column(where, name))
 
 
-def check_columns(trees: Iterable[Tree], available: Sequence[str] | None) -> None:
+def check_columns(trees: Iterable[TemplateTree], available: Sequence[str] | None) -> None:
     """See that every name is known before a record is read; ``available`` is None where the input does not say.
 
     Columns under ``| default(...)`` or ``is defined`` may be missing.
@@ -116,7 +118,7 @@ def check_columns(trees: Iterable[Tree], available: Sequence[str] | None) -> Non
     raise TemplateError("\n".join(lines), remedy=remedy)
 
 
-def union(trees: Iterable[Tree]) -> frozenset[str] | None:
+def union(trees: Iterable[TemplateTree]) -> frozenset[str] | None:
     """The columns that several trees use; None where one of them uses the whole row."""
     used: frozenset[str] = frozenset()
     for tree in trees:
@@ -135,7 +137,7 @@ class _Compiler:
     """Compiles one tree and gathers what its templates use."""
 
     def __init__(self, call: bool, escape: Callable[[str], str] | None) -> None:
-        self.uses: list[Use] = []
+        self.uses: list[NameUse] = []
         self._names = {"row", "call"} if call else {"row"}
         self._escape = escape
         self._sandbox = sandbox(escape)
@@ -176,7 +178,7 @@ class _Compiler:
         for name in sorted(jinja2.meta.find_undeclared_variables(tree) - self._names):
             if name == "call":
                 raise TemplateError(f"{where}: call is known only in headers", remedy="Use columns of row here.")
-            self.uses.append(Use(where, None, name))
+            self.uses.append(NameUse(where, None, name))
 
 
 def _only_expression(tree: nodes.Template) -> nodes.Expr | None:
@@ -204,14 +206,14 @@ def _refuse_foreign(tree: nodes.Template, where: str) -> None:
             raise TemplateError(f"{where}: the name {name.name} is taken", remedy="Choose another name.")
 
 
-def _uses(node: nodes.Node, where: str, optional: bool = False) -> Iterator[Use]:
+def _uses(node: nodes.Node, where: str, optional: bool = False) -> Iterator[NameUse]:
     """Columns as ``row.x`` and ``row["x"]``; any other use of ``row`` is one of the whole row."""
     column = _column_of(node)
     if column is not None:
-        yield Use(where, column, "row", optional)
+        yield NameUse(where, column, "row", optional)
         return
     if isinstance(node, nodes.Name) and node.name == "row":
-        yield Use(where, None, "row")
+        yield NameUse(where, None, "row")
     lenient = node.node if isinstance(node, nodes.Filter | nodes.Test) and node.name in _LENIENT else None
     for child in node.iter_child_nodes():
         yield from _uses(child, where, child is lenient)
@@ -229,13 +231,13 @@ def _column_of(node: nodes.Node) -> str | None:
     return None
 
 
-def _is_unknown(use: Use, available: Sequence[str] | None) -> bool:
+def _is_unknown(use: NameUse, available: Sequence[str] | None) -> bool:
     if use.column is None:
         return use.name != "row"
     return available is not None and use.column not in available and not use.optional
 
 
-def _unknown(use: Use, available: Sequence[str]) -> str:
+def _unknown(use: NameUse, available: Sequence[str]) -> str:
     if use.column is None and use.name in available:
         return f"unknown name {use.name!r}; the column is written {_written(use.name)}"
     name = use.name if use.column is None else use.column
@@ -278,7 +280,7 @@ def _column(where: str, name: str) -> Render:
         try:
             return plain(row[name])
         except KeyError:
-            raise TemplateError(f"{where}: {absent(row, name)}", remedy=_FILL_IN) from None
+            raise TemplateError(f"{where}: {missing_name_message(row, name)}", remedy=_FILL_IN) from None
         except ValueError as error:
             raise TemplateError(f"{where}: {error}", remedy=_FILL_IN) from None
 

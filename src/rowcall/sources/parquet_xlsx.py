@@ -25,7 +25,7 @@ BATCH = 1000
 """Rows of a Parquet file in memory at a time."""
 
 Rows = Iterator[Sequence[Any]]
-Table = AbstractContextManager[tuple[list[str], Rows]]
+OpenTable = AbstractContextManager[tuple[list[str], Rows]]
 """The names of the columns, and the rows."""
 
 
@@ -42,7 +42,9 @@ class TableFile:
     rereadable = True
     uniform = True
 
-    def __init__(self, path: Path, name: str, opened: Callable[[], Table], *, quarantine: Path | None = None) -> None:
+    def __init__(
+        self, path: Path, name: str, opened: Callable[[], OpenTable], *, quarantine: Path | None = None
+    ) -> None:
         self.name = name
         self.skipped = 0
         self.quarantine = quarantine
@@ -79,7 +81,7 @@ class TableFile:
             yield names, rows
 
 
-def parquet_table(path: Path, name: str) -> Callable[[], Table]:
+def parquet_table(path: Path, name: str) -> Callable[[], OpenTable]:
     """What opens a Parquet file; its rows come in batches, so that memory stays flat."""
 
     @contextmanager
@@ -99,7 +101,7 @@ def parquet_table(path: Path, name: str) -> Callable[[], Table]:
     return opened
 
 
-def xlsx_table(path: Path, name: str, sheet: str | None) -> Callable[[], Table]:
+def xlsx_table(path: Path, name: str, sheet: str | None) -> Callable[[], OpenTable]:
     """What opens a sheet of an Excel file, all of it in memory; the first row that is not empty names the columns."""
 
     @contextmanager

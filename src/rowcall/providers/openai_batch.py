@@ -11,17 +11,17 @@ from typing import Any
 
 import httpx
 
-from rowcall.config.presets import PLACES
+from rowcall.config.preset_defaults import PRESET_DEFAULTS
 from rowcall.model import json_values
 from rowcall.model.outcome import Outcome, Reply, Success
 from rowcall.providers.base import CallContext
 from rowcall.providers.build_request import make_request, parse_base_url
-from rowcall.providers.dialect import Form, Preset
+from rowcall.providers.dialect import Operation, Preset
 from rowcall.providers.http import HttpProvider
-from rowcall.providers.openai import ANY_KIND
-from rowcall.templates.templates import union
+from rowcall.providers.openai import ANY_OPERATION
+from rowcall.templates.compile import union
 
-LINES = Preset(PLACES["openai-batch"], forms={"": Form(dialect=ANY_KIND, needs_body=False)})
+LINES = Preset(PRESET_DEFAULTS["openai-batch"], operations={"": Operation(dialect=ANY_OPERATION, needs_body=False)})
 _SENT = frozenset({"url", "body"})
 
 
