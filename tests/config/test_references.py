@@ -9,11 +9,20 @@ import sys
 import pytest
 from pydantic import BaseModel
 
-from rowcall.config import Secret, fingerprint, load, resolve
+from rowcall.config import Secret, fingerprint, load
+from rowcall.config.key_lines import dotted
+from rowcall.config.references import Resolver
 from rowcall.model import json_values
 from rowcall.model.errors import ConfigError
 
 HIDDEN = "sk-very-hidden"
+
+
+def resolve(tree, *, folder, environ):
+    resolver = Resolver(folder, environ, dotted)
+    value = resolver.tree(tree, ())
+    resolver.finish()
+    return value
 
 
 def refused(action):

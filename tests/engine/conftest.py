@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import httpx
 import pytest
 
-from rowcall.calls.requests import RequestCaller, Wire
+from rowcall.calls.requests import CallResources, RequestCaller
 from rowcall.client import Client
 from rowcall.engine.executor import Executor
 from rowcall.engine.settler import Settler
@@ -117,7 +117,7 @@ async def engine(api, store):
             full=lambda full: worker.stop_full(full),
         )
         rate = Rate()
-        caller = RequestCaller(Echo(api.url), Wire(client, rate, concurrency, lambda job: job.key, hear))
+        caller = RequestCaller(Echo(api.url), CallResources(client, rate, concurrency, lambda job: job.key, hear))
         executor = Executor(caller, judge, settler, emit=hear)
         task = Assignment(session, "k", run.pass_, concurrency, limit=limit, **assignment)
         worker = Worker(store, executor, judge, rate, settler, task, emit=hear, input_over=lambda: True)

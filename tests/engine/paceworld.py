@@ -8,7 +8,7 @@ import random
 from dataclasses import dataclass, field
 from itertools import count
 
-from rowcall.limits.adaptive import Adaptive, Narrowed
+from rowcall.limits.server_limits import Narrowed, ServerLimits
 from rowcall.model.outcome import Failure, FailureClass
 
 AHEAD = 0.1
@@ -117,7 +117,7 @@ class World:
 
     def __init__(self, server, *, concurrency=200, latency=0.05, spread=0.2, learns=True):
         self.server, self.latency, self.spread = server, latency, spread
-        self.pace = Adaptive(concurrency, learns=learns)
+        self.pace = ServerLimits(concurrency, learns=learns)
         self.rate = Narrowed(self.pace)
         self.now, self.busy, self.streak = 0.0, 0, 0
         self.events, self.order = [], count()

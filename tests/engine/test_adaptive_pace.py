@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from paceworld import AtOnce, Bucket, Chance, Refused, Window, World
 
-from rowcall.limits.adaptive import Adaptive, Narrowed
-from rowcall.limits.concurrency import Passage, Slots
-from rowcall.limits.headers import LimitHeaders
+from rowcall.limits.learned_concurrency import LearnedConcurrency, RequestStart
+from rowcall.limits.limit_headers import LimitHeaders
 from rowcall.limits.rate import Limit
 from rowcall.limits.room import Room
-from rowcall.limits.server_quotas import Quotas
+from rowcall.limits.server_limits import Narrowed, ServerLimits
+from rowcall.limits.server_quotas import ServerQuotas
 from rowcall.model.outcome import Failure, FailureClass
 
 TOO_FAST = Failure(FailureClass.PACE, "rate_limited", "", 429)
@@ -49,7 +49,7 @@ def test_a_window_that_tells_is_used_to_the_full():
 
 def test_nothing_left_waits_for_the_reset():
     """With nothing left no call leaves before the reset, and calls sent meanwhile are taken off what is left."""
-    quotas = Quotas()
+    quotas = ServerQuotas()
     quotas.hear([LimitHeaders("requests", 0, 30.0, 100)], 7, now=100.0)
     assert quotas.spacing(100.0, 7).at == 130.0
     quotas.hear([LimitHeaders("requests", 5, 30.0, 100)], 8, now=101.0)
@@ -60,14 +60,14 @@ def test_nothing_left_waits_for_the_reset():
 
 def test_after_the_reset_calls_go_on_at_the_average():
     """Once the reset has passed and nothing is known of the new window, calls are spread over its length."""
-    quotas = Quotas()
+    quotas = ServerQuotas()
     quotas.hear([LimitHeaders("requests", 0, 60.0, 120)], 1, now=0.0)
     assert quotas.spacing(61.0, 500).gap == 0.5
 
 
 def test_an_older_reply_changes_nothing():
     """Replies that come in out of order do not bring back what is spent."""
-    quotas = Quotas()
+    quotas = ServerQuotas()
     quotas.hear([LimitHeaders("requests", 3, 30.0, 100)], 9, now=0.0)
     quotas.hear([LimitHeaders("requests", 50, 30.0, 100)], 4, now=0.1)
     assert quotas.spacing(0.1, 9).gap == pytest.approx(30 / 3, rel=0.01)
@@ -75,14 +75,14 @@ def test_an_older_reply_changes_nothing():
 
 def test_a_days_quota_is_not_spread_over_the_day():
     """What is left of a long window is spread over a minute."""
-    quotas = Quotas()
+    quotas = ServerQuotas()
     quotas.hear([LimitHeaders("requests", 100, 80_000.0, 1000)], 1, now=0.0)
     assert quotas.spacing(0.0, 1).gap == 0.6
 
 
 def test_tokens_are_reckoned_in_calls():
     """What a call costs in tokens is seen from what is left after each; until then tokens hold nothing back."""
-    quotas = Quotas()
+    quotas = ServerQuotas()
     quotas.hear([LimitHeaders("tokens", 10_000, 60.0, 90_000, by_request=False)], 1, now=0.0)
     assert quotas.spacing(0.0, 1).gap == 0
     quotas.hear([LimitHeaders("tokens", 8_000, 60.0, 90_000, by_request=False)], 3, now=1.0)
@@ -93,7 +93,7 @@ def test_tokens_are_reckoned_in_calls():
 
 def test_a_refused_call_knows_better_than_the_reset():
     """A bucket that is empty is full only at its reset, but a refusal says when it holds one call."""
-    quotas = Quotas()
+    quotas = ServerQuotas()
     quotas.hear([LimitHeaders("requests", 0, 60.0, 600)], 1, now=0.0, retry_after=0.1)
     assert quotas.spacing(0.0, 1).at == pytest.approx(0.1)
 
@@ -196,7 +196,7 @@ def test_slow_start():
 
 def full(most=100):
     """Slots that are all in use, after slow start."""
-    slots = Slots(most)
+    slots = LearnedConcurrency(most)
     for number in range(1, 200):
         slots.depart(slots.limit)
         slots.accept(slots.limit, number * 0.001)
@@ -208,18 +208,18 @@ def test_a_round_trip_cuts_once():
     """All refusals of one round trip together leave what was taken, and at least half; the next trip may cut again."""
     slots = full()
     slots._good.clear()
-    assert slots.refuse(Passage(1000, 100), 1050, 100, 10.0)
-    assert not any(slots.refuse(Passage(number, 99), 1050, 99, 10.0) for number in range(1001, 1020))
+    assert slots.refuse(RequestStart(1000, 100), 1050, 100, 10.0)
+    assert not any(slots.refuse(RequestStart(number, 99), 1050, 99, 10.0) for number in range(1001, 1020))
     assert slots.limit == 80
-    assert not any(slots.refuse(Passage(number, 80), 1050, 80, 10.1) for number in range(1020, 1051))
+    assert not any(slots.refuse(RequestStart(number, 80), 1050, 80, 10.1) for number in range(1020, 1051))
     assert slots.limit == 50
-    assert slots.refuse(Passage(1051, 50), 1060, 50, 12.0)
+    assert slots.refuse(RequestStart(1051, 50), 1060, 50, 12.0)
     assert slots.limit == 49
 
 
 def test_errors_and_timeouts_only_pause_growth():
     """A 500 or a timeout cuts nothing; growth waits for a second."""
-    adaptive = Adaptive(100)
+    adaptive = ServerLimits(100)
     for failure in (ERROR, SLOW):
         assert not adaptive.arrive(adaptive.depart(0.0), 0.5, {}, failure)
     assert adaptive.slots == 32
@@ -233,7 +233,7 @@ def test_errors_and_timeouts_only_pause_growth():
 @pytest.mark.parametrize("failure", [TOO_FAST, DOWN])
 def test_too_much_cuts(failure):
     """429 and 503 with full slots cut them."""
-    adaptive = Adaptive(100)
+    adaptive = ServerLimits(100)
     passages = [adaptive.depart(0.0) for _ in range(32)]
     assert adaptive.arrive(passages[-1], 0.1, {}, failure)
     assert adaptive.slots == 31
@@ -241,7 +241,7 @@ def test_too_much_cuts(failure):
 
 def test_an_outage_is_no_cut():
     """What was cut for 503s is given back when they turn out to be an outage, and its probes cut nothing."""
-    adaptive = Adaptive(32)
+    adaptive = ServerLimits(32)
     passages = [adaptive.depart(0.0) for _ in range(32)]
     for passage in passages[:5]:
         adaptive.arrive(passage, 0.1, {}, DOWN)
@@ -257,7 +257,7 @@ def test_recovery_takes_less_than_half_a_minute():
     """From one slot to 200 within 30 s of the last refusal, however often it was refused before."""
     slots = full(200)
     for number in range(1000, 1400):
-        slots.refuse(Passage(number, slots.limit), number, slots.limit, 10.0)
+        slots.refuse(RequestStart(number, slots.limit), number, slots.limit, 10.0)
     assert slots.limit == 1
     now = 10.0
     while slots.limit < 200:
@@ -276,7 +276,7 @@ EVENTS = st.lists(
 @given(most=st.integers(1, 60), events=EVENTS)
 def test_whatever_happens_there_is_a_slot_and_not_too_many(most, events):
     """From 1 to the most that the user allows, and never a place in the past."""
-    adaptive, now, flying = Adaptive(most), 0.0, []
+    adaptive, now, flying = ServerLimits(most), 0.0, []
     outcomes = {"good": None, "429": TOO_FAST, "503": DOWN, "500": ERROR}
     for event, after in events:
         now += after
@@ -295,7 +295,7 @@ def test_whatever_happens_there_is_a_slot_and_not_too_many(most, events):
 
 def test_it_never_widens_what_the_user_set():
     """With 2 calls in a second set, a server that allows a thousand changes nothing."""
-    adaptive = Adaptive(10)
+    adaptive = ServerLimits(10)
     rate = Narrowed(adaptive, Limit(2, 1.0))
     adaptive.arrive(adaptive.depart(0.0), 0.1, {"x-ratelimit-remaining": "1000", "x-ratelimit-reset": "1"}, None)
     assert [rate.take(1.0) for _ in range(3)] == [1.0, 1.5, 2.0]
@@ -303,14 +303,14 @@ def test_it_never_widens_what_the_user_set():
 
 def test_not_adaptive_follows_nothing():
     """With ``adaptive = false`` neither headers nor refusals change the pace."""
-    adaptive = Adaptive(50, learns=False)
+    adaptive = ServerLimits(50, learns=False)
     adaptive.arrive(adaptive.depart(0.0), 0.1, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "60"}, TOO_FAST)
     assert (adaptive.slots, adaptive.next_at(0.2), adaptive.places(0.2, 0.1, 30)) == (50, 0.2, 30)
 
 
 async def test_a_waiter_that_is_cancelled_takes_nobodys_turn():
     """Room that comes free after one of two waiters was cancelled wakes the other."""
-    adaptive = Adaptive(1)
+    adaptive = ServerLimits(1)
     room, passage = Room(adaptive), adaptive.depart(0.0)
 
     async def wait():

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rowcall.limits.buckets import CHUNK, WITHIN, Bucket, reserve
+from rowcall.limits.rate_limits import CHUNK, WITHIN, Bucket, reserve
 
 UNITS = st.sampled_from([1.0, 60.0, 3600.0])
 GAPS = st.lists(

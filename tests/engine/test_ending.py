@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rowcall.config.units import FailureLimit, parse_failure_limit
-from rowcall.engine.stop_reasons import Failures
+from rowcall.engine.stop_reasons import FailureCount
 from rowcall.model.job import Job
 from rowcall.model.outcome import Action, Settlement
 
@@ -13,7 +13,7 @@ JOB = Job(1, "k", 1, 0, 0, (), fresh=True, request=1, input_hash="h", data={})
 
 
 def first_stop(most, actions):
-    failures = Failures(most)
+    failures = FailureCount(most)
     return next((n for n, action in enumerate(actions, 1) if failures.note(Settlement(JOB, action))), None)
 
 

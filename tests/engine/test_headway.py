@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rowcall.limits.claim_ahead import Headway
+from rowcall.engine.claim_ahead import ClaimAhead
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from rowcall.limits.claim_ahead import Headway
 )
 def test_what_soon_leaves_is_claimed_ahead(slots, left, seconds, ahead):
     """By the speed since the last claim, within its bounds."""
-    headway = Headway()
+    headway = ClaimAhead()
     headway.claim(5.0)
     for _ in range(left):
         headway.leave()
@@ -32,7 +32,7 @@ def test_what_soon_leaves_is_claimed_ahead(slots, left, seconds, ahead):
 
 def test_a_claim_begins_the_count_anew():
     """What left before the last claim says nothing."""
-    headway = Headway()
+    headway = ClaimAhead()
     headway.leave()
     headway.claim(5.0)
     assert headway.ahead(10, 5.1) == 2

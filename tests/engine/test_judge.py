@@ -97,7 +97,7 @@ class World:
         for s in ruling.settlements:
             self._settle(s.job.row, s)
         self.stopped = self.stopped or ruling.stop
-        assert self.judge.gate.holds == len(self.held)
+        assert len(self.judge.gate._held) == len(self.held)
 
     def _settle(self, row, s):
         assert row not in self.done

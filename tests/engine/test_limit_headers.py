@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rowcall.limits.headers import LONGEST_RESET, LimitHeaders, said
+from rowcall.limits.limit_headers import LONGEST_RESET, LimitHeaders, limits_in
 
 DATE = "Wed, 21 Oct 2015 07:28:00 GMT"
 THEN = 1_445_412_480  # the same moment
@@ -82,7 +82,7 @@ FORMS = {
 @pytest.mark.parametrize(("headers", "limits"), FORMS.values(), ids=FORMS)
 def test_every_form(headers, limits):
     """Each form in which servers tell their limits is read."""
-    assert list(said(headers)) == limits
+    assert list(limits_in(headers)) == limits
 
 
 @pytest.mark.parametrize(
@@ -102,12 +102,12 @@ def test_every_form(headers, limits):
 )
 def test_garbage_is_nothing(headers):
     """What makes no sense, or only half, is not taken for a limit."""
-    assert said(headers) == ()
+    assert limits_in(headers) == ()
 
 
 def test_a_wrong_clock_here_does_no_harm():
     """A moment years away from this machine's clock is 12 s away by the reply's own Date."""
-    (one,) = said(generic(str(THEN + 12), date=DATE))
+    (one,) = limits_in(generic(str(THEN + 12), date=DATE))
     assert one.reset == 12
 
 
@@ -123,7 +123,7 @@ VALUES = st.one_of(
 @given(st.dictionaries(st.sampled_from(NAMES) | st.text(max_size=20), VALUES, max_size=8))
 def test_it_never_raises_and_never_goes_below_zero(headers):
     """Whatever stands in the headers, the result is limits with numbers from 0 up."""
-    for one in said(headers):
+    for one in limits_in(headers):
         assert one.remaining >= 0
         assert 0 <= one.reset <= LONGEST_RESET
         assert one.limit is None or one.limit >= 0

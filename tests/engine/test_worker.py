@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from rowcall.config.units import FailureLimit
-from rowcall.engine.stop_reasons import Ending, Patience
+from rowcall.engine.stop_reasons import Ending, StopLimits
 from rowcall.failures.retries import RetryPolicy
 from rowcall.mock.injected_faults import Faults
 from rowcall.model.errors import Busy
@@ -170,7 +170,7 @@ async def test_dropping_calls_puts_them_back(engine):
 
 async def test_nothing_ever_reached_stops_the_run(engine):
     """When nothing can be reached for as long as the run may try, it stops, and nothing is charged."""
-    run = await engine(20, patience=Patience(first_success=0.4))
+    run = await engine(20, patience=StopLimits(first_success=0.4))
     await run.api.close_port()
     ending = await run.worker.run()
     assert ending.reason == "unreachable"
@@ -179,7 +179,7 @@ async def test_nothing_ever_reached_stops_the_run(engine):
 
 async def test_an_outage_may_be_given_an_end(engine):
     """With `offline_for` an outage that lasts longer stops the run, uncharged, and the run goes on when asked to."""
-    run = await engine(60, patience=Patience(offline_for=0.3))
+    run = await engine(60, patience=StopLimits(offline_for=0.3))
     working = asyncio.create_task(run.worker.run())
     await run.api.wait_for_calls(20)
     await run.api.close_port()
@@ -192,7 +192,7 @@ async def test_an_outage_may_be_given_an_end(engine):
 
 async def test_a_run_may_fail_only_so_many(engine):
     """The record that is one failure too many stops the run; the others stay pending."""
-    run = await engine(300, concurrency=2, patience=Patience(max_failures=FailureLimit(count=2)))
+    run = await engine(300, concurrency=2, patience=StopLimits(max_failures=FailureLimit(count=2)))
     run.api.poison = {f"text {n}" for n in range(20, 300, 20)}
     ending = await run.worker.run()
     assert ending.reason == "max_failures"

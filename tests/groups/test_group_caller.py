@@ -8,11 +8,11 @@ import pytest
 
 from rowcall.calls.groups import GroupCaller, Size
 from rowcall.calls.groups.gathering import WINDOW
-from rowcall.calls.requests import Departure, Wire
+from rowcall.calls.requests import CallResources, Departure
 from rowcall.client import Client
 from rowcall.failures.gate import Gate
-from rowcall.limits.adaptive import Adaptive
 from rowcall.limits.rate import Rate
+from rowcall.limits.server_limits import ServerLimits
 from rowcall.mock.embedding import embedding
 from rowcall.model.job import Job
 from rowcall.model.outcome import Failure, FailureClass, Success
@@ -33,7 +33,7 @@ class Calls:
         self.gate, self.numbers = Gate(), []
         self.gate.arrive(self.gate.depart(0.0), 0.0)
         self.provider = make_provider("openai", base_url=api.url, path="/embeddings", body=BODY)
-        wire = Wire(client, Rate(), concurrency, lambda job: job.key, lambda event: None, **wire)
+        wire = CallResources(client, Rate(), concurrency, lambda job: job.key, lambda event: None, **wire)
         self.caller = GroupCaller(Grouping(self.provider, BODY), Size(3), wire)
 
     def start(self, number, *, attempts=0):
@@ -78,7 +78,7 @@ async def test_a_group_grows_until_it_can_leave(api):
 async def test_where_the_api_takes_fewer_at_a_time(api):
     """Groups wait for room, which can be less than the concurrency."""
     async with Client(concurrency=10, timeout=5) as client:
-        calls = Calls(api, client, concurrency=4, adaptive=Adaptive(1))
+        calls = Calls(api, client, concurrency=4, adaptive=ServerLimits(1))
         await asyncio.gather(*map(calls.start, range(12)))
     assert (len(api.calls), api.max_in_flight) == (4, 1)
 

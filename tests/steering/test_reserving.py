@@ -10,9 +10,9 @@ from time import monotonic
 
 import pytest
 
-from rowcall.calls.waiting import Reserving
-from rowcall.limits.buckets import Bucket
+from rowcall.calls.shared_limits import SharedLimits
 from rowcall.limits.outlook import Outlook
+from rowcall.limits.rate_limits import Bucket
 from rowcall.limits.token_estimates import Estimate
 from rowcall.model.errors import Busy
 from rowcall.model.outcome import Usage
@@ -30,7 +30,7 @@ async def reserve(tmp_path):
     async def reserve(*buckets):
         async with await SQLiteStore.open(tmp_path / "t.db", durability="normal") as store:
             outlook = Outlook()
-            reserving = Reserving(store, "t", outlook, emit=print, rested=rests.append, full=print)
+            reserving = SharedLimits(store, "t", outlook, emit=print, rested=rests.append, full=print)
             reserving.limit(buckets)
             serving = asyncio.create_task(reserving.run())
             reserving.outlook, reserving.rests, reserving.store = outlook, rests, store

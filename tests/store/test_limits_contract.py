@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from rowcall.limits.buckets import Bucket
+from rowcall.limits.rate_limits import Bucket
 
 TARGET = "https://api.example.com"
 PER_MINUTE = Bucket("requests", 60, 60.0)

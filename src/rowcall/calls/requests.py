@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Protocol, Self
 
-from rowcall.calls.waiting import UNLIMITED, Places
+from rowcall.calls.shared_limits import UNLIMITED, RequestPacing
 from rowcall.client import Client, failure_of
 from rowcall.failures.gate import Gate
-from rowcall.limits.adaptive import Adaptive
-from rowcall.limits.concurrency import Passage
+from rowcall.limits.learned_concurrency import RequestStart
 from rowcall.limits.rate import Rate
+from rowcall.limits.server_limits import ServerLimits
 from rowcall.model.errors import TemplateError
 from rowcall.model.events import Listener, RequestEnded, Slowed
 from rowcall.model.job import Job
@@ -87,7 +87,7 @@ ANY = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Wire:
+class CallResources:
     """What a run lends to those who make its calls.
 
     Attributes:
@@ -107,16 +107,16 @@ class Wire:
     call_key: Callable[[Job], str]
     emit: Listener
     prices: Prices | None = None
-    places: Places = UNLIMITED
-    adaptive: Adaptive = field(default_factory=lambda: Adaptive(ANY, learns=False))
+    places: RequestPacing = UNLIMITED
+    adaptive: ServerLimits = field(default_factory=lambda: ServerLimits(ANY, learns=False))
 
 
-class Crossing:
+class RequestInFlight:
     """One request under way, as the pace sees it: a ``with`` block that it leaves within."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: CallResources) -> None:
         self._wire = wire
-        self._passage: Passage | None = wire.adaptive.depart(monotonic())
+        self._passage: RequestStart | None = wire.adaptive.depart(monotonic())
 
     def __enter__(self) -> Self:
         return self
@@ -167,7 +167,7 @@ class RequestCaller:
     takes_places = False
     together = 1
 
-    def __init__(self, provider: Provider, wire: Wire) -> None:
+    def __init__(self, provider: Provider, wire: CallResources) -> None:
         self._provider = provider
         self._wire = wire
 
@@ -209,7 +209,7 @@ def request_of(provider: Provider, job: Job, call: CallContext) -> Request | Fai
 
 
 async def exchange(
-    wire: Wire,
+    wire: CallResources,
     request: Request,
     job: Job,
     departure: Departure,
@@ -231,7 +231,7 @@ async def exchange(
     if not await wire.places.place(estimate, patient=patient) or departure.held:
         return None
     departure.leave()
-    with Crossing(wire) as crossing:
+    with RequestInFlight(wire) as crossing:
         reply = await _send(wire.client, request, fresh=departure.fresh)
         wire.emit(request_ended(job, reply))
         outcome = reply if isinstance(reply, Failure) else priced(read(reply), wire.prices)

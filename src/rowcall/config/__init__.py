@@ -5,7 +5,7 @@ from rowcall.config.dotenv import environment
 from rowcall.config.key_lines import KeyPath, key_lines
 from rowcall.config.load import compose, default_name, load
 from rowcall.config.reference_values import Reference
-from rowcall.config.references import fingerprint, resolve
+from rowcall.config.references import fingerprint
 from rowcall.config.secret import Secret
 from rowcall.config.tables import (
     ApiTable,
@@ -51,5 +51,4 @@ __all__ = [
     "parse_rate",
     "parse_share",
     "parse_size",
-    "resolve",
 ]

@@ -51,18 +51,6 @@ def is_reference(node: Any) -> bool:
     return kind in KINDS and isinstance(name, str) and bool(name.strip())
 
 
-def resolve(tree: Any, *, folder: Path, environ: Mapping[str, str], where: Where = dotted) -> Any:
-    """The tree with every reference replaced: a file by its text, a variable and a command by a ``Secret``.
-
-    Raises:
-        ConfigError: files that cannot be read, variables that are not set, commands that fail; all of them.
-    """
-    resolver = Resolver(folder, environ, where)
-    value = resolver.tree(tree, ())
-    resolver.finish()
-    return value
-
-
 def fingerprint(tree: Any, *, folder: Path, where: Where = dotted) -> Any:
     """The tree for hashing: a file reference as the SHA-256 of its contents, secrets by their names.
 

@@ -9,29 +9,29 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict, dataclass
 from typing import Protocol
 
-from rowcall.calls.requests import Caller, Wire
-from rowcall.calls.waiting import Reserving, buckets_of
+from rowcall.calls.requests import Caller, CallResources
+from rowcall.calls.shared_limits import SharedLimits, buckets_of
 from rowcall.client import Client, raise_descriptor_limit
 from rowcall.config import Config
 from rowcall.config.live_settings import LiveSettings
 from rowcall.config.units import TokenLimits
-from rowcall.engine.dedupe_wait import Twins
+from rowcall.engine.duplicate_jobs import DuplicateJobs
 from rowcall.engine.executor import Executor
 from rowcall.engine.live_status import LiveStatus
 from rowcall.engine.options import Options
 from rowcall.engine.producer import Destination, Producer
 from rowcall.engine.run_parts import RunParts
 from rowcall.engine.settler import Settler
-from rowcall.engine.stop_reasons import Ending, Patience
+from rowcall.engine.stop_reasons import Ending, StopLimits
 from rowcall.engine.store_sync import Helm, StoreSync
 from rowcall.engine.worker import Assignment, Worker
 from rowcall.failures.decide import Judge
 from rowcall.failures.gate import ALONE_FOR, PROBE_WAITS, Gate
 from rowcall.failures.retries import RetryPolicy
-from rowcall.limits.adaptive import Adaptive, Narrowed
 from rowcall.limits.budget import Budget
 from rowcall.limits.outlook import Foreseen, Outlook
 from rowcall.limits.rate import Bundled, Onlooker, Rate
+from rowcall.limits.server_limits import Narrowed, ServerLimits
 from rowcall.model.errors import Full, InputError
 from rowcall.model.events import Event, Followed, GateClosed, InputRead, Listener, Resting, Settled
 from rowcall.model.outcome import Action
@@ -52,7 +52,7 @@ class Timing:
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class StartedRun:
     """A run that the store knows of.
 
     Attributes:
@@ -97,7 +97,7 @@ class Engine:
     def __init__(
         self,
         config: Config,
-        begun: Begun,
+        begun: StartedRun,
         tally: RunStats,
         *,
         emit: Listener,
@@ -115,7 +115,7 @@ class Engine:
         self._input_error: InputError | None = None
         store, parts = begun.store, begun.parts
         self.gate = Gate(probe_waits=timing.probe_waits, alone_for=timing.alone_for, trusted=begun.trusted)
-        self.adaptive = Adaptive(concurrency, learns=config.pace.adaptive)
+        self.adaptive = ServerLimits(concurrency, learns=config.pace.adaptive)
         self.rate, self.outlook = Narrowed(self.adaptive), Outlook()
         self.settler = self._settler(begun, concurrency)
         self.reserving = self._reserving(begun)
@@ -236,8 +236,8 @@ class Engine:
             enqueued = self.producer.enqueued
             self._emit(InputRead(total=enqueued.total, **asdict(enqueued)))
 
-    def _wire(self, begun: Begun, concurrency: int) -> Wire:
-        return Wire(
+    def _wire(self, begun: StartedRun, concurrency: int) -> CallResources:
+        return CallResources(
             begun.client,
             Foreseen(self.rate, self.outlook),
             concurrency,
@@ -248,7 +248,7 @@ class Engine:
             adaptive=self.adaptive,
         )
 
-    def _settler(self, begun: Begun, concurrency: int) -> Settler:
+    def _settler(self, begun: StartedRun, concurrency: int) -> Settler:
         return Settler(
             begun.store,
             concurrency=concurrency,
@@ -259,8 +259,8 @@ class Engine:
             written=lambda group: self.worker.written(group),
         )
 
-    def _reserving(self, begun: Begun) -> Reserving:
-        return Reserving(
+    def _reserving(self, begun: StartedRun) -> SharedLimits:
+        return SharedLimits(
             begun.store,
             begun.parts.target,
             self.outlook,
@@ -269,7 +269,7 @@ class Engine:
             full=lambda full: self.worker.stop_full(full),
         )
 
-    def _worker(self, begun: Begun, concurrency: int) -> Worker:
+    def _worker(self, begun: StartedRun, concurrency: int) -> Worker:
         config, caller = self._config, self.caller
         backoff = config.retry.backoff
         policy = RetryPolicy(config.retry.attempts, backoff.first, backoff.max, config.response.budgets)
@@ -284,7 +284,7 @@ class Engine:
             emit=self._emit,
             input_over=lambda: self.input_over,
             budget=self.budget,
-            twins=Twins() if config.input.dedupe else None,
+            twins=DuplicateJobs() if config.input.dedupe else None,
             most=None if caller.takes_places else lambda: self.adaptive.slots,
         )
 
@@ -317,7 +317,7 @@ class Engine:
         if not calls:
             self.worker.hold()
 
-    def _assignment(self, begun: Begun, concurrency: int) -> Assignment:
+    def _assignment(self, begun: StartedRun, concurrency: int) -> Assignment:
         stop = self._config.stop
         return Assignment(
             begun.session,
@@ -326,7 +326,7 @@ class Engine:
             concurrency,
             limit=begun.options.limit,
             grace=stop.grace,
-            patience=Patience(stop.first_success, stop.offline_for, None if begun.helps else stop.max_failures),
+            patience=StopLimits(stop.first_success, stop.offline_for, None if begun.helps else stop.max_failures),
             beat=min(self._config.store.lease / 12, 5.0),
             max_wait=self._config.retry.max_wait,
         )
@@ -339,7 +339,7 @@ class Helpers(Protocol):
         """An event of this process."""
 
     def during(
-        self, engine: Engine, begun: Begun, hear_of: Callable[[Event], None]
+        self, engine: Engine, begun: StartedRun, hear_of: Callable[[Event], None]
     ) -> AbstractAsyncContextManager[None]:
         """They work while the engine does, and have ended afterwards; ``hear_of`` takes their events."""
 

@@ -38,7 +38,7 @@ class HeldUp:
 
 
 @dataclass(frozen=True, slots=True)
-class Others:
+class HelperTotals:
     """The helpers of a run taken together: calls in flight, slots in force, and the most that they were given."""
 
     in_flight: int = 0
@@ -46,7 +46,7 @@ class Others:
     concurrency: int = 0
 
 
-ALONE = Others()
+ALONE = HelperTotals()
 
 
 class LiveStatus:

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rowcall.calls.requests import Caller, Wire
+from rowcall.calls.requests import Caller, CallResources
 from rowcall.client.network import Network
 from rowcall.model.job import Job
 from rowcall.model.prices import Prices
@@ -24,7 +24,7 @@ class RunParts:
     """
 
     source: Source
-    make_caller: Callable[[Wire], Caller]
+    make_caller: Callable[[CallResources], Caller]
     keying: Keying
     columns: Columns
     request_hash: str
@@ -47,7 +47,7 @@ class Calls:
 
     columns: frozenset[str] | None
     trees: tuple[TemplateTree, ...]
-    make_caller: Callable[[Wire], Caller]
+    make_caller: Callable[[CallResources], Caller]
     target: str
     files: FilePrints | None = None
 

@@ -30,7 +30,7 @@ class Ending:
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class StopLimits:
     """How much trouble a run bears.
 
     Attributes:
@@ -62,7 +62,7 @@ class Patience:
         return Ending("offline", message, outage.cause)
 
 
-class Failures:
+class FailureCount:
     """Counts the records that a run has failed, against what it may."""
 
     def __init__(self, most: FailureLimit | None) -> None:
@@ -83,7 +83,7 @@ class Failures:
 
 
 @dataclass(slots=True)
-class Quota:
+class RecordLimit:
     """The records that a limited run has begun, and when those of them that have not ended may be claimed."""
 
     limit: int | None

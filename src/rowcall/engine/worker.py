@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from time import monotonic
 
-from rowcall.engine.dedupe_wait import Twins
+from rowcall.engine.claim_ahead import ClaimAhead
+from rowcall.engine.duplicate_jobs import DuplicateJobs
 from rowcall.engine.executor import Executor
 from rowcall.engine.heartbeat import Heartbeat
 from rowcall.engine.settler import Settler
-from rowcall.engine.stop_reasons import Ending, Failures, Patience, Quota
+from rowcall.engine.stop_reasons import Ending, FailureCount, RecordLimit, StopLimits
 from rowcall.failures.decide import Judge, Ruling
 from rowcall.limits.budget import Budget
-from rowcall.limits.claim_ahead import Headway
 from rowcall.limits.rate import Rate
 from rowcall.model.errors import Busy, Full
 from rowcall.model.events import GateClosed, GateOpened, Listener, Resting, Settled, Stopping
@@ -37,7 +37,7 @@ EVIDENCE_FOR = 5.0
 """Seconds without anything to call, after which what is held waits for no more evidence, though more may come."""
 
 
-_PATIENCE = Patience()
+_PATIENCE = StopLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Assignment:
     concurrency: int
     limit: int | None = None
     grace: float = 30.0
-    patience: Patience = _PATIENCE
+    patience: StopLimits = _PATIENCE
     beat: float = 5.0
     max_wait: float | None = None
 
@@ -99,7 +99,7 @@ class Worker:
         emit: Listener,
         input_over: Callable[[], bool],
         budget: Budget | None = None,
-        twins: Twins | None = None,
+        twins: DuplicateJobs | None = None,
         most: Callable[[], int] | None = None,
     ) -> None:
         self._store = store
@@ -113,10 +113,10 @@ class Worker:
         self._budget = budget
         self._twins = twins
         self._most = most
-        self._quota = Quota(assignment.limit)
-        self._failures = Failures(assignment.patience.max_failures)
+        self._quota = RecordLimit(assignment.limit)
+        self._failures = FailureCount(assignment.patience.max_failures)
         self._ready: deque[Job] = deque()
-        self._headway = Headway()
+        self._headway = ClaimAhead()
         self._calls: dict[asyncio.Task[None], Job] = {}
         self._lone: asyncio.Task[None] | None = None
         self._sent_before_lone = 0
@@ -301,7 +301,7 @@ class Worker:
             self.stop_full(full)
         return []
 
-    async def _to_call(self, claimed: list[Job], twins: Twins) -> list[Job]:
+    async def _to_call(self, claimed: list[Job], twins: DuplicateJobs) -> list[Job]:
         """Those of the claimed jobs that are to be called; the others wait for a twin, or have its answer."""
         first = [job for job in claimed if not twins.join(job)]
         try:

@@ -140,15 +140,6 @@ class Gate:
         """How many calls have left; the number of the latest."""
         return self._sent
 
-    @property
-    def holds(self) -> int:
-        """How many failures wait for evidence."""
-        return len(self._held)
-
-    def touched(self, job: Job) -> bool:
-        """Whether the record failed before in this run."""
-        return job.row in self._touched
-
     def room(self, now: float) -> int | None:
         """How many calls may leave now; None: as many as there are slots."""
         if self._closed:

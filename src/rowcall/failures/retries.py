@@ -26,7 +26,7 @@ from time import time
 import tenacity
 
 from rowcall.failures.gate import Verdict
-from rowcall.limits.headers import epoch, number
+from rowcall.limits.limit_headers import epoch, number
 from rowcall.model.job import Job
 from rowcall.model.outcome import Action, Decision, Failure, FailureClass
 

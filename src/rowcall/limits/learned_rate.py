@@ -46,7 +46,7 @@ DEAF_FOR = 300.0
 """Seconds for which nothing is learned after that."""
 
 
-class Learned:
+class LearnedRate:
     """The rate learned from refusals; none until there are two.
 
     Attributes:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
-from rowcall.limits.adaptive import Adaptive
+from rowcall.limits.server_limits import ServerLimits
 
 
 class Room:
     """Room for one more request; who waits is woken when requests end."""
 
-    def __init__(self, adaptive: Adaptive) -> None:
+    def __init__(self, adaptive: ServerLimits) -> None:
         self._adaptive = adaptive
         self._waiting: deque[asyncio.Future[None]] = deque()
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from rowcall.limits.headers import LimitHeaders
+from rowcall.limits.limit_headers import LimitHeaders
 
 LONGEST_SPREAD = 60.0
 """Seconds: a day's quota is not spread over the day."""
@@ -32,7 +32,7 @@ FREE = Spacing()
 """At any time."""
 
 
-class Quotas:
+class ServerQuotas:
     """All limits that a server's replies tell of; the tightest one counts."""
 
     def __init__(self) -> None:

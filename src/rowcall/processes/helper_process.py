@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from rowcall.client import raise_descriptor_limit
 from rowcall.client.network import make_client
-from rowcall.engine.engine import Begun, Engine, Timing
+from rowcall.engine.engine import Engine, StartedRun, Timing
 from rowcall.engine.options import Options
 from rowcall.engine.stop_reasons import Ending
 from rowcall.engine.store_sync import ASKED_ELSEWHERE
@@ -162,7 +162,7 @@ class Helper:
         )
 
 
-async def _begin(stack: AsyncExitStack, task: Task, options: Options, emit: Listener) -> Begun:
+async def _begin(stack: AsyncExitStack, task: Task, options: Options, emit: Listener) -> StartedRun:
     """Open what the run has opened for itself."""
     config = task.config
     parts = await asyncio.to_thread(assemble_without_input, config, base_url=task.base_url)
@@ -170,7 +170,7 @@ async def _begin(stack: AsyncExitStack, task: Task, options: Options, emit: List
     client = await stack.enter_async_context(make_client(config, CONNECTIONS, parts.network))
     session = await store.begin_session()
     stack.push_async_callback(store.end_session, session)
-    return Begun(
+    return StartedRun(
         store,
         replace(parts, request_hash=task.request_hash),
         client,

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
 from rowcall.config import Config
-from rowcall.engine.engine import Begun, Engine
-from rowcall.engine.live_status import Others
+from rowcall.engine.engine import Engine, StartedRun
+from rowcall.engine.live_status import HelperTotals
 from rowcall.engine.run_parts import RunParts
 from rowcall.model.errors import Full
 from rowcall.model.events import CallBegan, CallDropped, CallEnded, Event, HelperDied, InputRead, Stopping
@@ -73,7 +73,7 @@ class HelperGroup:
         self._stop()
 
     @asynccontextmanager
-    async def during(self, engine: Engine, begun: Begun, hear_of: Hear) -> AsyncIterator[None]:
+    async def during(self, engine: Engine, begun: StartedRun, hear_of: Hear) -> AsyncIterator[None]:
         """They work meanwhile, and have ended afterwards; where the run fails they drop what they have."""
         keeping = [asyncio.create_task(self._keep(engine, hear_of)) for _ in range(self._count)]
         steering = asyncio.create_task(self._steer(engine, begun))
@@ -162,7 +162,7 @@ class HelperGroup:
 
     # What they are told
 
-    async def _steer(self, engine: Engine, begun: Begun) -> None:
+    async def _steer(self, engine: Engine, begun: StartedRun) -> None:
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(EVERY):
@@ -170,7 +170,7 @@ class HelperGroup:
             self._wake.clear()
             self._look(engine, begun)
 
-    def _look(self, engine: Engine, begun: Begun) -> None:
+    def _look(self, engine: Engine, begun: StartedRun) -> None:
         for member in self._members:
             if member.word is None and self._stopping.is_set():
                 member.hang_up()
@@ -184,7 +184,7 @@ class HelperGroup:
             member.tell(self._word(member, engine, calls, among=1 + len(at_work)))
         self._tell_of_others(engine)
 
-    def _task(self, engine: Engine, begun: Begun) -> Task:
+    def _task(self, engine: Engine, begun: StartedRun) -> Task:
         assert self._config is not None
         hash_ = begun.parts.request_hash
         return Task(
@@ -204,7 +204,7 @@ class HelperGroup:
 
     def _tell_of_others(self, engine: Engine) -> None:
         members = self._members
-        engine.vitals.others = Others(
+        engine.vitals.others = HelperTotals(
             in_flight=sum(len(member.calls) for member in members),
             slots=sum(member.news.slots for member in members if member.news),
             concurrency=sum(member.word.calls for member in members if member.word),

@@ -47,7 +47,6 @@ RESPONSES = Operation(
     ),
 )
 
-_EITHER = (CHAT.dialect, RESPONSES.dialect)
 EMBEDDINGS = Operation(
     extract="data[0].embedding",
     dialect=Dialect(input=("usage.prompt_tokens",), errors=("error",)),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rowcall.calls.groups import GroupCaller, Size
 from rowcall.calls.handlers import Function, HandlerCaller, load_function
-from rowcall.calls.requests import Caller, RequestCaller, Wire
+from rowcall.calls.requests import Caller, CallResources, RequestCaller
 from rowcall.config import Config, Secret
 from rowcall.engine.run_parts import Calls
 from rowcall.model.errors import RowcallError
@@ -42,7 +42,7 @@ def calls_of(config: Config, base_url: str | None = None) -> Calls:
     return handler_calls(config, function, base_url)
 
 
-def request_caller(config: Config, provider: GroupProvider) -> Callable[[Wire], Caller]:
+def request_caller(config: Config, provider: GroupProvider) -> Callable[[CallResources], Caller]:
     """Return a factory for callers that send one record per request, or as many as ``[group]`` says.
 
     Raises:

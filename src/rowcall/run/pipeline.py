@@ -12,7 +12,7 @@ from typing import Protocol
 from rowcall.client import raise_descriptor_limit
 from rowcall.client.network import make_client
 from rowcall.config import Config
-from rowcall.engine.engine import Begun, Engine, Helpers, Timing
+from rowcall.engine.engine import Engine, Helpers, StartedRun, Timing
 from rowcall.engine.input_watch import InputWatch
 from rowcall.engine.live_status import HeldUp
 from rowcall.engine.options import Options, Report
@@ -278,7 +278,9 @@ class Pipeline:
             base_url = (await stack.enter_async_context(make_mock(self.config))).url
         return await apart(lambda: assembling(self.config.resolve(), base_url=base_url), "input")
 
-    async def _begin(self, stack: AsyncExitStack, parts: RunParts, checked: CheckedRequest, options: Options) -> Begun:
+    async def _begin(
+        self, stack: AsyncExitStack, parts: RunParts, checked: CheckedRequest, options: Options
+    ) -> StartedRun:
         """Open the store and make this run known in it; what begins here ends with ``stack``."""
         name = self.config.name
         store = await stack.enter_async_context(await open_store(self.config, self._wait))
@@ -302,7 +304,7 @@ class Pipeline:
         spent = await store.spent(name)
         if options.now:
             await store.end_rest(parts.target)
-        return Begun(store, parts, client, session, run, request, checked.known, batch, spent, options)
+        return StartedRun(store, parts, client, session, run, request, checked.known, batch, spent, options)
 
     async def _look_upstream(self, stack: AsyncExitStack, options: Options) -> Options:
         """Know from now on whether others bring more in."""
@@ -311,12 +313,12 @@ class Pipeline:
         await stack.enter_async_context(self._upstream.watched())
         return replace(options, input_over=self._upstream.over)
 
-    async def _end(self, begun: Begun, reason: str, totals: dict[str, object]) -> None:
+    async def _end(self, begun: StartedRun, reason: str, totals: dict[str, object]) -> None:
         """Write how a run ended; where the store takes nothing more, whoever looks sees that its process is gone."""
         with suppress(Busy, Full):
             await begun.store.end_run(begun.run, reason, totals)
 
-    def _wired(self, begun: Begun) -> Engine:
+    def _wired(self, begun: StartedRun) -> Engine:
         engine = Engine(
             self.config,
             begun,
@@ -329,7 +331,7 @@ class Pipeline:
             engine.worker.stop(self._stopped)
         return engine
 
-    async def _report(self, begun: Begun, ending: Ending, output: Path | None, elapsed: float) -> Report:
+    async def _report(self, begun: StartedRun, ending: Ending, output: Path | None, elapsed: float) -> Report:
         name, store = self.config.name, begun.store
         return Report(
             kind=name,
@@ -346,7 +348,7 @@ class Pipeline:
             errors=await store.errors(name),
         )
 
-    async def _strays(self, begun: Begun) -> int:
+    async def _strays(self, begun: StartedRun) -> int:
         """Records that are no longer in the input; none where this run was to read it, and has not read all of it."""
         unread = self.reading or not begun.options.reads or begun.options.sample
         if unread and begun.options.role is not Role.WORK:
@@ -362,7 +364,7 @@ class Pipeline:
     def _wait(self, message: str) -> None:
         self._emit(StoreWaits(message))
 
-    def _helped(self, engine: Engine, begun: Begun) -> AbstractAsyncContextManager[None]:
+    def _helped(self, engine: Engine, begun: StartedRun) -> AbstractAsyncContextManager[None]:
         return self._helpers.during(engine, begun, self._hear_of) if self._helpers else nullcontext()
 
     def _emit(self, event: Event) -> None:

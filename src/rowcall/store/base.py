@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, Self
 
-from rowcall.limits.buckets import Bucket, Cost
+from rowcall.limits.rate_limits import Bucket, Cost
 from rowcall.model.job import Job, Status
 from rowcall.model.outcome import Settlement
 from rowcall.store.call_history import History, Span

@@ -23,7 +23,7 @@ from time import monotonic
 
 from rowcall.calls.groups.gathering import Gathering, GroupMember, Size
 from rowcall.calls.groups.split_usage import divided
-from rowcall.calls.requests import Departure, Wire, exchange, request_of
+from rowcall.calls.requests import CallResources, Departure, exchange, request_of
 from rowcall.limits.room import Room
 from rowcall.limits.slots import Slots
 from rowcall.model.job import Job
@@ -49,7 +49,7 @@ class GroupCaller:
 
     takes_places = True
 
-    def __init__(self, grouping: Grouping, size: Size, wire: Wire) -> None:
+    def __init__(self, grouping: Grouping, size: Size, wire: CallResources) -> None:
         self._grouping = grouping
         self._provider = grouping.provider
         self._size = size

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypedDict, TypeVar, Unpack
 import httpx
 
 from rowcall.calls.handlers.responses import Offline, Response, StatusFailed, read, usage_of
-from rowcall.calls.requests import Crossing, Departure, Wire, request_ended
+from rowcall.calls.requests import CallResources, Departure, RequestInFlight, request_ended
 from rowcall.client import CallFailed
 from rowcall.limits.room import Room
 from rowcall.limits.slots import Slots
@@ -43,7 +43,7 @@ class HandlerResources:
 
     endpoint: Endpoint
     answers: frozenset[int]
-    wire: Wire
+    wire: CallResources
     slots: Slots
     room: Room
 
@@ -164,12 +164,12 @@ class Call(Verbs[Coroutine[Any, Any, Response]]):
             estimate = await self._wait_for_place(request)
             self._leave(request)
             try:
-                with Crossing(self._shared.wire) as crossing:
+                with RequestInFlight(self._shared.wire) as crossing:
                     return await self._cross(request, crossing, estimate)
             finally:
                 self._shared.room.wake()
 
-    async def _cross(self, request: httpx.Request, crossing: Crossing, estimate: Estimate) -> Response:
+    async def _cross(self, request: httpx.Request, crossing: RequestInFlight, estimate: Estimate) -> Response:
         try:
             reply = await self._reply(request)
         except CallFailed as error:

@@ -16,7 +16,7 @@ from typing import Any
 from rowcall.calls.handlers.call import Call, HandlerResources, SyncCall
 from rowcall.calls.handlers.loop_watch import LoopWatch
 from rowcall.calls.handlers.plain_json import NotPlain, plain
-from rowcall.calls.requests import Departure, Wire
+from rowcall.calls.requests import CallResources, Departure
 from rowcall.limits.room import Room
 from rowcall.limits.slots import Slots
 from rowcall.model.job import Job
@@ -52,7 +52,7 @@ class HandlerCaller:
         columns: frozenset[str] | None,
         endpoint: Endpoint,
         answers: frozenset[int],
-        wire: Wire,
+        wire: CallResources,
     ) -> None:
         self._function = function
         self._columns = columns

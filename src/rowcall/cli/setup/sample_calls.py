@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack
 from typing import Any
 
-from rowcall.calls.requests import Caller, Departure, Wire
+from rowcall.calls.requests import Caller, CallResources, Departure
 from rowcall.client.network import make_client, make_network
 from rowcall.config import Config
 from rowcall.engine.run_parts import call_key
@@ -40,7 +40,7 @@ async def outcomes(config: Config, samples: Iterable[Sample]) -> AsyncIterator[O
         network = await asyncio.to_thread(make_network, resolved)
         client = await stack.enter_async_context(make_client(config, 1, network))
         request = request_hash(config.fingerprint())
-        wire = Wire(
+        wire = CallResources(
             client,
             _rate(config),
             1,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from rowcall.limits.buckets import Bucket, Cost, reserve
+from rowcall.limits.rate_limits import Bucket, Cost, reserve
 from rowcall.store.postgres.locks import lock_target
 from rowcall.store.postgres.pool import Connection, fetched
 from rowcall.store.types import Reserved

@@ -9,7 +9,7 @@ from contextlib import suppress
 from itertools import count
 from typing import Any, Literal, Self
 
-from rowcall.limits.buckets import Bucket, Cost
+from rowcall.limits.rate_limits import Bucket, Cost
 from rowcall.model.errors import StoreError
 from rowcall.model.job import Job
 from rowcall.model.outcome import Settlement

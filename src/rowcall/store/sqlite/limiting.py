@@ -12,7 +12,7 @@ import math
 import sqlite3
 from collections.abc import Sequence
 
-from rowcall.limits.buckets import Bucket, Cost, Places, reserve
+from rowcall.limits.rate_limits import Bucket, Cost, Reservation, reserve
 from rowcall.store.types import Reserved
 
 _REST = "rest"
@@ -76,7 +76,7 @@ def _debts(connection: sqlite3.Connection, target: str) -> dict[Row, float]:
 
 
 def _write(
-    connection: sqlite3.Connection, ticks: float, target: str, buckets: Sequence[Bucket], places: Places
+    connection: sqlite3.Connection, ticks: float, target: str, buckets: Sequence[Bucket], places: Reservation
 ) -> None:
     rows = zip(buckets, places.debts, strict=True)
     connection.executemany(

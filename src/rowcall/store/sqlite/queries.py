@@ -92,7 +92,6 @@ _RUNS = """
 _LAST_RUN = _RUNS + " ORDER BY coalesce(ended_at, runs.started_at) DESC, runs.id DESC LIMIT 1"
 _OPEN_RUNS = _RUNS + " AND ended_at IS NULL ORDER BY runs.id DESC"
 _ALL_RUNS = _RUNS + " ORDER BY runs.id"
-_SESSION = "SELECT id, host FROM sessions WHERE id = ?"
 
 _REQUEST = "SELECT id FROM requests WHERE kind = ? AND hash = ?"
 _LATEST = "SELECT id FROM requests WHERE kind = ? ORDER BY used DESC LIMIT 1"

@@ -13,7 +13,7 @@ from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_delay, wait_random
 
-from rowcall.limits.buckets import Bucket, Cost
+from rowcall.limits.rate_limits import Bucket, Cost
 from rowcall.model.errors import Busy, StoreError
 from rowcall.model.job import Job
 from rowcall.model.outcome import Settlement

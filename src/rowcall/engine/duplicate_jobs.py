@@ -8,7 +8,7 @@ MOST_WAITING = 1000
 """Jobs that wait, at most, before no more are claimed."""
 
 
-class Twins:
+class DuplicateJobs:
     """The calls of one process by what they ask. Twins have the same request and the same input."""
 
     def __init__(self) -> None:

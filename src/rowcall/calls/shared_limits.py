@@ -11,8 +11,8 @@ from time import monotonic
 from typing import Protocol
 
 from rowcall.config.units import Rates, TokenLimits
-from rowcall.limits.buckets import WITHIN, Bucket, Cost
 from rowcall.limits.outlook import Outlook
+from rowcall.limits.rate_limits import WITHIN, Bucket, Cost
 from rowcall.limits.token_estimates import Estimate, Estimator
 from rowcall.model.errors import Busy, Full
 from rowcall.model.events import Listener, StoreWaits
@@ -37,7 +37,7 @@ class _Request:
     leaves: asyncio.Future[float | None]
 
 
-class Places(Protocol):
+class RequestPacing(Protocol):
     """Gives requests their places."""
 
     def estimate(self, body: Callable[[], bytes]) -> Estimate:
@@ -50,7 +50,7 @@ class Places(Protocol):
         """A reply has told what its request took."""
 
 
-class Unlimited(Places):
+class Unlimited(RequestPacing):
     """Every request may leave at once."""
 
     def estimate(self, body: Callable[[], bytes]) -> Estimate:
@@ -68,7 +68,7 @@ class Unlimited(Places):
 UNLIMITED = Unlimited()
 
 
-class Reserving(Places):
+class SharedLimits(RequestPacing):
     """Gives each request its place in the limits of a target; without limits at once, and no store is asked.
 
     Args:

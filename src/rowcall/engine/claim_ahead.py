@@ -9,7 +9,7 @@ MOST = 16
 _SHORTEST = 0.001
 
 
-class Headway:
+class ClaimAhead:
     """The speed at which calls leave, and the claims that it is worth."""
 
     def __init__(self) -> None:

@@ -64,7 +64,7 @@ Cost = tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class Reservation:
     """What a reservation gave.
 
     Attributes:
@@ -86,7 +86,7 @@ def reserve(
     *,
     now: float,
     resting_until: float = float("-inf"),
-) -> Places:
+) -> Reservation:
     """Places for calls in their order, those that leave within 100 ms and within 50 ms of the first.
 
     Args:
@@ -107,7 +107,7 @@ def reserve(
         last = min(last, leaf + CHUNK) if not leaves else last
         leaves.append(leaf - now)
         tats = [max(tat, leaf) + used * bucket.step for bucket, tat, used in zip(buckets, tats, cost, strict=True)]
-    return Places(tuple(leaves), _earliest(buckets, tats, now, resting_until) - now, tuple(tats))
+    return Reservation(tuple(leaves), _earliest(buckets, tats, now, resting_until) - now, tuple(tats))
 
 
 def _earliest(buckets: Sequence[Bucket], tats: Sequence[float], now: float, resting_until: float) -> float:

@@ -28,14 +28,14 @@ HOLDS = (2.0, 5.0, 10.0, 20.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class RequestStart:
     """A request under way: its number, and how many were in flight when it left, itself included."""
 
     number: int
     in_flight: int
 
 
-class Slots:
+class LearnedConcurrency:
     """The limit of calls in flight, from 1 to ``most``."""
 
     def __init__(self, most: int) -> None:
@@ -67,7 +67,7 @@ class Slots:
         if now >= self._grows_at and self._full and self._limit < self.most:
             self._grow(now)
 
-    def refuse(self, passage: Passage, sent: int, in_flight: int, now: float) -> bool:
+    def refuse(self, passage: RequestStart, sent: int, in_flight: int, now: float) -> bool:
         """A call was one too many; returns whether that begins a cut.
 
         Args:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rowcall.limits.concurrency import Passage, Slots
-from rowcall.limits.headers import said
-from rowcall.limits.learned_rate import Learned
+from rowcall.limits.learned_concurrency import LearnedConcurrency, RequestStart
+from rowcall.limits.learned_rate import LearnedRate
+from rowcall.limits.limit_headers import limits_in
 from rowcall.limits.rate import Limit, Rate
-from rowcall.limits.server_quotas import Quotas, Spacing
+from rowcall.limits.server_quotas import ServerQuotas, Spacing
 from rowcall.model.outcome import Failure, FailureClass
 
 
-class Adaptive:
+class ServerLimits:
     """The pace that one server allows.
 
     Args:
@@ -28,10 +28,10 @@ class Adaptive:
     """
 
     def __init__(self, most: int, *, learns: bool = True) -> None:
-        self._slots = Slots(most)
+        self._slots = LearnedConcurrency(most)
         self._learns = learns
-        self._quotas = Quotas()
-        self._learned = Learned()
+        self._quotas = ServerQuotas()
+        self._learned = LearnedRate()
         self._sent = self._in_flight = 0
         self.among = 1
         self._last = float("-inf")
@@ -58,18 +58,18 @@ class Adaptive:
         """How many more requests may be in flight."""
         return max(0, self.slots - self._in_flight)
 
-    def depart(self, now: float) -> Passage:
+    def depart(self, now: float) -> RequestStart:
         """A request leaves."""
         self._sent += 1
         self._in_flight += 1
         self._slots.depart(self._in_flight)
-        return Passage(self._sent, self._in_flight)
+        return RequestStart(self._sent, self._in_flight)
 
     def drop(self) -> None:
         """A request ended without an outcome."""
         self._in_flight -= 1
 
-    def arrive(self, passage: Passage, now: float, headers: Mapping[str, str], failure: Failure | None) -> bool:
+    def arrive(self, passage: RequestStart, now: float, headers: Mapping[str, str], failure: Failure | None) -> bool:
         """A request ended; returns whether it cut ``slots``.
 
         Args:
@@ -82,7 +82,7 @@ class Adaptive:
         if not self._learns:
             return False
         refused = failure is not None and failure.cls is FailureClass.PACE
-        if limits := said(headers):
+        if limits := limits_in(headers):
             self._quotas.hear(limits, passage.number, now, failure.retry_after if failure and refused else None)
         if refused or _overloaded(failure):
             cut = self._slots.refuse(passage, self._sent, in_flight, now)
@@ -141,7 +141,7 @@ class Narrowed(Rate):
         limit: what the user allows; None: any rate.
     """
 
-    def __init__(self, adaptive: Adaptive, limit: Limit | None = None) -> None:
+    def __init__(self, adaptive: ServerLimits, limit: Limit | None = None) -> None:
         super().__init__(limit)
         self._adaptive = adaptive
 
