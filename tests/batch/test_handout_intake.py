@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from rowcall.batchapi.write_requests import BatchShape, _openai_line, hand_out
+from rowcall.batchapi.write_requests import BatchShape, _openai_line, write_requests
 from rowcall.config import load
 from rowcall.run.pipeline import Pipeline
 
@@ -202,11 +202,11 @@ async def test_answers_to_another_prompt_need_a_word(job):
 async def test_more_than_a_provider_takes_is_several_files(job):
     """Files are full at so many requests or bytes, numbered, and all there or none."""
     config = load(job.folder / "config.toml")
-    written = await hand_out(config, job.folder / "r.jsonl", BatchShape(4, 10**6, _openai_line))
+    written = await write_requests(config, job.folder / "r.jsonl", BatchShape(4, 10**6, _openai_line))
     assert [path.name for path in written.files] == ["r.jsonl", "r-2.jsonl"]
     assert [len(job.written(path.name)) for path in written.files] == [4, 2]
     size = len((job.folder / "r.jsonl").read_bytes().splitlines(keepends=True)[0])
-    written = await hand_out(config, job.folder / "s.jsonl", BatchShape(100, 2 * size, _openai_line))
+    written = await write_requests(config, job.folder / "s.jsonl", BatchShape(100, 2 * size, _openai_line))
     assert [len(job.written(path.name)) for path in written.files] == [2, 2, 2]
     assert all(path.stat().st_size <= 2 * size for path in written.files)
 
@@ -269,4 +269,4 @@ async def test_a_line_that_is_none_of_an_output_file(job, line):
     write(job, [line])
     ran = await job.run("import", "output.jsonl")
     assert ran.code == 2
-    assert "output.jsonl:1: is no line of a batch's output file" in ran.err
+    assert "output.jsonl:1: is not a line of a batch's output file" in ran.err

@@ -7,28 +7,29 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rowcall.processes.share_slots import Holding, grants
+from rowcall.processes.share_slots import ProcessSlots, share_slots
 
 
 class Hand:
     """A process that hears late, and uses all that it was given."""
 
     def __init__(self, granted=0):
-        self.granted = self.obeyed = self.busy = granted
-        self.told = (self.obeyed, self.busy)
+        self.granted = self.acknowledged = self.busy = granted
+        self.told = (self.acknowledged, self.busy)
         self.words = []
 
     def step(self, draw):
         if self.words and draw() < 0.5:
-            self.obeyed = self.words.pop(0)
+            self.acknowledged = self.words.pop(0)
         ends = sum(draw() < 0.3 for _ in range(self.busy))
-        self.busy = max(self.busy - ends, self.obeyed if draw() < 0.7 else min(self.busy - ends, self.obeyed))
+        kept = self.busy - ends
+        self.busy = max(kept, self.acknowledged if draw() < 0.7 else min(kept, self.acknowledged))
         if draw() < 0.5:
-            self.told = (self.obeyed, self.busy)
+            self.told = (self.acknowledged, self.busy)
 
     @property
     def holding(self):
-        return Holding(self.granted, *self.told)
+        return ProcessSlots(self.granted, *self.told)
 
     def tell(self, calls):
         if calls != self.granted:
@@ -47,7 +48,7 @@ def test_all_together_never_have_more_than_there_are(total, processes, seed):
             hands.append(Hand())
         elif len(hands) > 1 and draw() < 0.05 and step < 60:
             hands.pop(1)
-        for hand, calls in zip(hands, grants(total, [hand.holding for hand in hands]), strict=True):
+        for hand, calls in zip(hands, share_slots(total, [hand.holding for hand in hands]), strict=True):
             hand.tell(calls)
         for hand in hands:
             hand.step(draw)
@@ -58,6 +59,6 @@ def test_all_together_never_have_more_than_there_are(total, processes, seed):
 
 def test_a_total_that_fell_is_reached_by_waiting():
     """Nobody is told more before the sum is below the new total."""
-    before = [Holding(20, 20, 20), Holding(20, 20, 20)]
-    assert grants(10, before) == [5, 5]
-    assert grants(50, [Holding(5, 20, 20), Holding(5, 5, 5)]) == [5, 25]
+    before = [ProcessSlots(20, 20, 20), ProcessSlots(20, 20, 20)]
+    assert share_slots(10, before) == [5, 5]
+    assert share_slots(50, [ProcessSlots(5, 20, 20), ProcessSlots(5, 5, 5)]) == [5, 25]

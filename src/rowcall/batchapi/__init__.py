@@ -1,1 +1,1 @@
-"""Files for the providers' batch APIs: requests out, answers in."""
+"""Writes request files for the providers' batch APIs and imports their answers."""

@@ -1,6 +1,6 @@
-"""Answers that a provider's batch API made: read from its output file, judged as replies are, stored by key.
+"""Imports the output file of a provider's batch API: reads each answer as a reply and stores it by its key.
 
-Sources: the Batch API's output file of OpenAI (``response`` or ``error``), and the results of Anthropic's Message
+Sources: the output file of OpenAI's Batch API (``response`` or ``error``) and the results file of Anthropic's Message
 Batches (``result`` of type succeeded, errored, canceled or expired).
 """
 
@@ -27,20 +27,20 @@ from rowcall.sources import open_source
 from rowcall.store.types import Arrived, Fate
 
 GROUP = 500
-"""Answers of one transaction."""
+"""Answers stored in one transaction."""
 NAMED = 5
-"""Keys that are named of each fate."""
+"""Keys kept as examples of each fate."""
 
 
 @dataclass(slots=True)
-class Intake:
-    """What became of the answers of a file: how many by fate, and a few keys of each."""
+class ImportedAnswers:
+    """What happened to the answers of a file: a count and a few keys for each fate."""
 
     counts: dict[Fate, int] = field(default_factory=dict)
     sample: dict[Fate, list[str]] = field(default_factory=dict)
 
     def add(self, key: str, fate: Fate) -> None:
-        """Count one."""
+        """Count one answer."""
         self.counts[fate] = self.counts.get(fate, 0) + 1
         keys = self.sample.setdefault(fate, [])
         if len(keys) < NAMED:
@@ -48,49 +48,50 @@ class Intake:
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """The number of answers."""
         return sum(self.counts.values())
 
 
-async def take_in(config: Config, path: Path, *, waits: Callable[[str], None]) -> Intake:
-    """Store the answers of an output file, each under the key that its ``custom_id`` is.
+async def import_answers(config: Config, path: Path, *, waits: Callable[[str], None]) -> ImportedAnswers:
+    """Store the answers of an output file; the ``custom_id`` of each answer is the record's key.
 
-    Safe to repeat. What would fail a record in a run fails it here; expired and cancelled lines, and errors that are
-    not the record's, leave it to be called. With ``[price]`` an answer costs half, as both providers have it.
+    Safe to repeat. An answer that would fail a record in a run also fails it here. Expired and cancelled lines, and
+    errors that are not the record's fault, leave the record pending. With ``[price]`` an answer costs half the price,
+    because both providers give a discount of 50 % on batches.
 
     Args:
-        config: of the batch job.
+        config: the config of the batch job.
         path: the output file.
-        waits: told who is in the way, where a wait for the store gets long.
+        waits: called with a message for the user when the store has to wait long for another process.
 
     Raises:
-        InputError: a line that is none of an output file; those of the groups before it are stored.
+        InputError: a line is not one of an output file. Answers in earlier groups of 500 lines are stored.
         StoreError: the store cannot be used.
     """
-    reading = _Reading(provider_of(config.masked(lambda reference: "unknown")), _halved(make_prices(config)))
-    records, intake = iter(open_source(path, format="jsonl")), Intake()
+    reader = _AnswerReader(provider_of(config.masked(lambda reference: "unknown")), _halved(make_prices(config)))
+    records, imported = iter(open_source(path, format="jsonl")), ImportedAnswers()
     async with await open_store(config, waits) as store:
-        while group := await asyncio.to_thread(reading.read, records):
+        while group := await asyncio.to_thread(reader.read, records):
             for arrived, fate in zip(group, await store.arrive(config.name, group), strict=True):
-                intake.add(arrived.key, fate)
-    return intake
+                imported.add(arrived.key, fate)
+    return imported
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
-    """How lines become answers."""
+class _AnswerReader:
+    """Turns the lines of an output file into answers."""
 
     provider: Provider
     prices: Prices | None
 
     def read(self, records: Iterator[Record]) -> list[Arrived]:
-        """The answers in the next lines."""
-        return [self._arrived(record) for record in islice(records, GROUP)]
+        """Return the answers in the next group of lines; an empty list at the end."""
+        return [self._answer(record) for record in islice(records, GROUP)]
 
-    def _arrived(self, record: Record) -> Arrived:
+    def _answer(self, record: Record) -> Arrived:
         key = record.data.get("custom_id")
         if not isinstance(key, str):
-            raise _no_output(record)
+            raise _not_an_output_line(record)
         outcome = priced(_outcome(record, self.provider), self.prices)
         return Arrived(key, _action(outcome), outcome)
 
@@ -106,17 +107,17 @@ def _action(outcome: Outcome) -> Action:
 
 
 def _outcome(record: Record, provider: Provider) -> Outcome:
-    """What a line says, as the provider reads replies."""
+    """Read a line as the provider reads a reply."""
     line = record.data
     if isinstance(result := line.get("result"), dict):
         return _of_anthropic(record, result, provider)
     if isinstance(response := line.get("response"), dict):
         if not isinstance(status := response.get("status_code"), int):
-            raise _no_output(record)
+            raise _not_an_output_line(record)
         return _as_reply(provider, status, response.get("body"), response.get("request_id"))
     if isinstance(error := line.get("error"), dict):
-        return _not_called(str(error.get("code") or "error"), str(error.get("message") or ""))
-    raise _no_output(record)
+        return _not_made(str(error.get("code") or "error"), str(error.get("message") or ""))
+    raise _not_an_output_line(record)
 
 
 _STATUS_OF = {
@@ -130,7 +131,7 @@ _STATUS_OF = {
     "timeout_error": 504,
     "overloaded_error": 529,
 }
-"""The status with which Anthropic sends an error of each type; its own page of errors."""
+"""The HTTP status that Anthropic sends with each type of error, from the errors page of its API reference."""
 
 
 def _of_anthropic(record: Record, result: Mapping[str, Any], provider: Provider) -> Outcome:
@@ -143,9 +144,9 @@ def _of_anthropic(record: Record, result: Mapping[str, Any], provider: Provider)
             kind = inner.get("type") if isinstance(inner, dict) else None
             return _as_reply(provider, _STATUS_OF.get(str(kind), 500), document)
         case "canceled" | "expired" as kind:
-            return _not_called(f"batch_{kind}", f"the batch is {kind}; this request was not carried out")
+            return _not_made(f"batch_{kind}", f"the batch is {kind}; this request was not made")
         case _:
-            raise _no_output(record)
+            raise _not_an_output_line(record)
 
 
 def _as_reply(provider: Provider, status: int, body: Any, request_id: Any = None) -> Outcome:
@@ -153,10 +154,10 @@ def _as_reply(provider: Provider, status: int, body: Any, request_id: Any = None
     return replace(provider.read(Reply(status, headers, json_values.dumps(body), 0.0)), latency=None)
 
 
-def _not_called(reason: str, message: str) -> Failure:
+def _not_made(reason: str, message: str) -> Failure:
     return Failure(FailureClass.NOT_SENT, reason, message)
 
 
-def _no_output(record: Record) -> InputError:
+def _not_an_output_line(record: Record) -> InputError:
     remedy = "a line has custom_id and response or error (OpenAI), or custom_id and result (Anthropic)"
-    return InputError(record.where, "is no line of a batch's output file", remedy=remedy)
+    return InputError(record.where, "is not a line of a batch's output file", remedy=remedy)

@@ -1,7 +1,8 @@
-"""What is still to do as a file for a provider's own batch API.
+"""Writes the requests of unfinished records as files for a provider's batch API.
 
-Sources: OpenAI's Batch API guide (50,000 requests or 200 MB a file), Anthropic's Message Batches reference (100,000
-requests or 256 MB; each line is one item of ``requests``; a custom_id is 1 to 64 letters, digits, ``-`` and ``_``).
+Sources: OpenAI's Batch API guide (at most 50,000 requests or 200 MB per file), Anthropic's Message Batches reference
+(at most 100,000 requests or 256 MB; each line is one item of ``requests``; a custom_id is 1 to 64 letters, digits,
+``-`` and ``_``).
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ BatchFormat = Literal["openai-batch", "anthropic-batch"]
 
 @dataclass(frozen=True, slots=True)
 class BatchShape:
-    """What a provider takes: most requests and bytes of a file, and a line from key, URL path and body."""
+    """A provider's most requests and bytes per file, and a function that makes a line of key, URL path and body."""
 
     requests: int
     size: int
@@ -39,8 +40,8 @@ class BatchShape:
 
 
 @dataclass(frozen=True, slots=True)
-class HandedOut:
-    """The files that were written, with all their requests."""
+class WrittenRequests:
+    """The files that were written and the number of requests in them."""
 
     files: tuple[Path, ...]
     requests: int
@@ -66,45 +67,44 @@ SHAPES: Mapping[BatchFormat, BatchShape] = {
 }
 
 
-async def hand_out(
+async def write_requests(
     config: Config, path: Path, shape: BatchShape, *, only: Status = Status.PENDING, options: Options | None = None
-) -> HandedOut:
-    """Bring the input in, and write a request for each record of a status; no key is needed.
+) -> WrittenRequests:
+    """Enqueue the input and write a request for each record of one status. No API key is needed.
 
-    What does not fit into one file goes into further ones, ``name-2.jsonl`` and so on; all of them are there, or none.
+    Requests that do not fit into one file go into further files, ``name-2.jsonl`` and so on. Either all files are
+    written or none.
 
     Args:
-        config: says what is sent.
+        config: the config of the batch job.
         path: the (first) file; ``-`` is stdout.
-        shape: of the lines.
-        only: the status of the records; those that a run is calling are left out.
-        options: for a request that has changed.
+        shape: the provider's limits and the form of a line.
+        only: the status of the records to write. Records that a run is calling are never written.
+        options: what to do if the request has changed.
 
     Raises:
-        OutputError: a file cannot be written, or a request is none for a batch.
-        RequestChanged, InputError, ConfigError, StoreError: as a run.
+        OutputError: a file cannot be written, or a request cannot be part of a batch.
+        RequestChanged, InputError, ConfigError, StoreError: for the same reasons as in a run.
     """
-    marks = _Marks()
+    marks = _SecretMarks()
     masked = config.masked(marks)
     provider = provider_of(masked)
     async with AsyncExitStack() as stack:
         brought = await Pipeline(masked).bring_in(stack, options or Options())
         store, parts = brought.store, brought.parts
-        files = stack.enter_context(_Files(path, shape))
+        files = stack.enter_context(_NumberedFiles(path, shape))
         once = stack.enter_context(DiskIndex())
         async for group in Join(store, config.name, parts.source, parts.keying, {}).groups():
-            wanted = [each for each in group if _is(each, only) and once.note(each.key) is None]
+            wanted = [
+                each for each in group if each.answer and each.answer.status is only and once.note(each.key) is None
+            ]
             for each in wanted:
                 files.write(_request(each, provider, marks, shape))
             await store.hand_out(config.name, [each.key for each in wanted])
-        return HandedOut(files.paths, files.requests)
+        return WrittenRequests(files.paths, files.requests)
 
 
-def _is(joined: JoinedRow, status: Status) -> bool:
-    return joined.answer is not None and joined.answer.status is status
-
-
-def _request(joined: JoinedRow, provider: Provider, marks: _Marks, shape: BatchShape) -> bytes:
+def _request(joined: JoinedRow, provider: Provider, marks: _SecretMarks, shape: BatchShape) -> bytes:
     where = joined.record.where
     try:
         request = provider.build(joined.record.data, CallContext(joined.key))
@@ -113,9 +113,9 @@ def _request(joined: JoinedRow, provider: Provider, marks: _Marks, shape: BatchS
     marks.refuse_in(request.content)
     path = request.url.path
     if request.method != "POST" or not isinstance(body := _json(request.content), dict):
-        raise OutputError(f"{where}: {request.method} {path} has no JSON body; a batch holds POSTs with one")
+        raise OutputError(f"{where}: {request.method} {path} has no JSON body; a batch takes only POSTs with one")
     if body.get("stream"):
-        raise OutputError(f"{where}: stream: true cannot be answered in a file", remedy="take it out of [request.body]")
+        raise OutputError(f"{where}: stream: true cannot be answered in a file", remedy="remove it from [request.body]")
     return json_values.dumps(shape.line(joined.key, path, body)) + b"\n"
 
 
@@ -127,8 +127,8 @@ def _json(content: bytes) -> Any:
 
 
 @dataclass(slots=True)
-class _Marks:
-    """Stands in for secrets, so that none can come into a file."""
+class _SecretMarks:
+    """Replaces every secret by a random mark, so that no secret gets into a file and a mark in a body is found."""
 
     by_mark: dict[bytes, str] = field(default_factory=dict)
 
@@ -138,19 +138,19 @@ class _Marks:
         return mark
 
     def refuse_in(self, content: bytes) -> None:
-        """See that a body holds no secret.
+        """Check that a body contains no secret.
 
         Raises:
-            OutputError: it does; the name of the secret is said.
+            OutputError: the body contains one; the message names it.
         """
         found = next((name for mark, name in self.by_mark.items() if mark in content), None)
         if found:
-            what = f"the body of the requests holds the secret {found}, which a file would show to whoever reads it"
+            what = f"the body of the requests holds the secret {found}, which anyone who reads the file would see"
             raise OutputError(what, remedy="put it into a header: the provider's batch API takes its own key")
 
 
-class _Files:
-    """Lines in as many files as a provider needs; they take their names together, when the block ends well."""
+class _NumberedFiles:
+    """Writes lines into as many files as needed. All files get their final names at once, when the block succeeds."""
 
     def __init__(self, path: Path, shape: BatchShape) -> None:
         self._path = path
@@ -161,7 +161,7 @@ class _Files:
         self.paths: tuple[Path, ...] = ()
         self.requests = 0
 
-    def __enter__(self) -> _Files:
+    def __enter__(self) -> _NumberedFiles:
         self._next()
         return self
 
@@ -187,7 +187,7 @@ class _Files:
 def _opened(path: Path, number: int) -> AbstractContextManager[BinaryIO]:
     if number > 1 and str(path) == "-":
         raise OutputError(
-            "the requests do not fit into one file of a batch", remedy="-o FILE: further ones are numbered"
+            "the requests do not fit into one batch file", remedy="write them with -o FILE: further files are numbered"
         )
     return destination(_numbered(path, number))
 

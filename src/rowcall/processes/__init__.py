@@ -1,1 +1,1 @@
-"""Helpers of a run: other processes of this machine that claim and call too, and are steered and counted by it."""
+"""Helper processes: with ``[pace] processes`` above 1, a run starts them on this machine to claim and call as well."""

@@ -1,4 +1,4 @@
-"""One helper, as the run sees it: its process, the socket to it, and what it last said."""
+"""The run's side of one helper process: the process, the socket to it, and its last report."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from time import monotonic
 from typing import Self
 
 from rowcall.model.events import CallBegan, CallDropped, CallEnded, Event
-from rowcall.processes.messages import News, Task, Word, packed, unpacked
-from rowcall.processes.share_slots import Holding
+from rowcall.processes.messages import HelperReport, Orders, Task, packed, unpacked
+from rowcall.processes.share_slots import ProcessSlots
 
 VERB = "help-out"
-"""The verb that a helper is started with; it is in no list."""
+"""The verb that starts a helper. ``rowcall --help`` does not list it."""
 
 
 class HelperLink:
     """A helper from its start to its end.
 
     Attributes:
-        pid: of its process.
-        news: the latest; None until it is ready to work.
-        word: the latest that it was told; None before its task.
-        calls: keys of the records whose calls are under way.
+        pid: its process id.
+        report: its latest report; None until it is ready to work.
+        orders: the latest orders sent to it; None before its task is sent.
+        calls: keys of the records whose calls are in flight.
         cost: nano-dollars that it has spent.
     """
 
@@ -36,56 +36,56 @@ class HelperLink:
         self._process = process
         self._reader = reader
         self._writer = writer
-        self._born = monotonic()
+        self._started = monotonic()
         self.pid = process.pid
-        self.news: News | None = None
-        self.word: Word | None = None
+        self.report: HelperReport | None = None
+        self.orders: Orders | None = None
         self.calls: set[str] = set()
         self.cost = 0
 
     @classmethod
     async def start(cls) -> Self:
-        """Start the process; it waits for its task.
+        """Start the process, which then waits for its task.
 
         Raises:
-            OSError: the system lets no further one start.
+            OSError: the system cannot start another process.
         """
         ours, theirs = socket.socketpair()
-        with theirs, _held_back(signal.SIGINT):
-            words = [sys.executable, "-P", "-m", "rowcall", VERB, str(theirs.fileno())]
-            process = subprocess.Popen(words, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])  # noqa: S603, ASYNC220  ourselves; as long as a fork takes
+        with theirs, _blocked(signal.SIGINT):
+            command = [sys.executable, "-P", "-m", "rowcall", VERB, str(theirs.fileno())]
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])  # noqa: S603, ASYNC220  our own program; blocks only for a fork
         return cls(process, *await asyncio.open_unix_connection(sock=ours))
 
     @property
     def age(self) -> float:
-        """Seconds since its start."""
-        return monotonic() - self._born
+        """Seconds since it was started."""
+        return monotonic() - self._started
 
     @property
-    def holding(self) -> Holding:
-        """What it may use of the calls in flight."""
-        news, word = self.news or News(), self.word or Word()
-        return Holding(word.calls, news.calls, news.busy)
+    def process_slots(self) -> ProcessSlots:
+        """Its slots: sent, confirmed and in use."""
+        report, orders = self.report or HelperReport(), self.orders or Orders()
+        return ProcessSlots(orders.calls, report.calls, report.busy)
 
-    def give(self, task: Task) -> None:
-        """Tell it what to do."""
-        self.word = Word()
+    def send_task(self, task: Task) -> None:
+        """Send it the task, with which it starts to work."""
+        self.orders = Orders()
         self._writer.write(packed(task))
 
-    def tell(self, word: Word) -> None:
-        """Tell it how things stand, if that is new to it."""
-        if word != self.word:
-            self.word = word
-            self._writer.write(packed(word))
+    def send_orders(self, orders: Orders) -> None:
+        """Send it orders, unless they are the same as the last ones."""
+        if orders != self.orders:
+            self.orders = orders
+            self._writer.write(packed(orders))
 
-    async def hear(self) -> AsyncIterator[News]:
-        """What it says, until it is gone."""
-        while (news := await unpacked(self._reader)) is not None:
-            yield news
-            self.news = news
+    async def reports(self) -> AsyncIterator[HelperReport]:
+        """Yield its reports until it closes the connection. ``report`` is still the one before while one is handled."""
+        while (report := await unpacked(self._reader)) is not None:
+            yield report
+            self.report = report
 
     def note(self, event: Event) -> None:
-        """Keep count of its calls and of what they cost."""
+        """Keep track of its calls in flight and of their cost."""
         match event:
             case CallBegan():
                 self.calls.add(event.key)
@@ -98,25 +98,25 @@ class HelperLink:
                 pass
 
     def hang_up(self) -> None:
-        """Have nothing more to say, upon which it ends by itself; one that works drops its calls."""
+        """Close the connection. The helper then drops its calls and ends."""
         self._writer.close()
 
     def kill(self) -> None:
-        """End it, whatever it does."""
+        """Kill its process."""
         self._process.kill()
 
     async def end(self) -> str:
-        """Wait for its process to be gone; returns how it died, empty where it ended as it should."""
+        """Wait for its process to end and return how it died; an empty text if it ended normally."""
         self._writer.close()
         code = await asyncio.to_thread(self._process.wait)
         if code < 0:
-            return f"killed by {_name(-code)}"
-        if self.news and self.news.error:
-            return self.news.error
+            return f"killed by {_signal_name(-code)}"
+        if self.report and self.report.error:
+            return self.report.error
         return f"exit code {code}" if code else ""
 
 
-def _name(number: int) -> str:
+def _signal_name(number: int) -> str:
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -124,8 +124,8 @@ def _name(number: int) -> str:
 
 
 @contextmanager
-def _held_back(number: int) -> Iterator[None]:
-    """Let a signal wait meanwhile: what is started has it blocked until it is ready for it."""
+def _blocked(number: int) -> Iterator[None]:
+    """Block a signal. A process started meanwhile inherits that, and unblocks the signal once it can handle it."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, (number,))
     try:
         yield

@@ -1,4 +1,4 @@
-"""The life of a helper: it is given a task, works, says all that happens, and ends when the run does or is gone."""
+"""A helper process: it receives a task, works on it, reports its events, and ends when the run ends or disappears."""
 
 from __future__ import annotations
 
@@ -22,95 +22,96 @@ from rowcall.engine.store_sync import ASKED_ELSEWHERE
 from rowcall.model.errors import RowcallError
 from rowcall.model.events import Event, Followed, Listener, Resting, Stopping, StoreWaits
 from rowcall.model.run_stats import RunStats
-from rowcall.processes.messages import LENGTH, News, Task, Word, packed, unpacked
+from rowcall.processes.messages import LENGTH, HelperReport, Orders, Task, packed, unpacked
 from rowcall.run.assembly import assemble_without_input
 from rowcall.run.job_store import open_store
 from rowcall.run.pipeline import CONNECTIONS
 
-EVERY = 0.05
-"""Seconds between two news."""
-UNHEARD = 50_000
-"""Events that nobody has taken: no call leaves from there on, until somebody does."""
-FAREWELL = 5.0
-"""Seconds that the last news may take to leave."""
-_PR_SET_PDEATHSIG = 1  # prctl(2): the kernel sends this signal when the parent is gone
+REPORT_EVERY = 0.05
+"""Seconds between two reports."""
+MOST_UNSENT = 50_000
+"""Unsent events at which the helper starts no more calls until the run has read some of them."""
+LAST_REPORT_WITHIN = 5.0
+"""Seconds that sending the last report may take."""
+_PR_SET_PDEATHSIG = 1  # prctl(2): the kernel sends this process a signal when its parent dies
 
 
 def take_task(connection: socket.socket) -> Task | None:
-    """Wait for the task; None where the run ends before it has one. From here on the parent's signals are its own.
+    """Wait for the task and return it; None if the run ends before it sends one.
 
-    Ctrl+C reaches all processes of a terminal, and so does its end: the run answers, and tells its helpers.
+    Ctrl+C and the closing of a terminal reach all its processes. Helpers ignore both signals, because the run handles
+    them and sends its helpers orders.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))  # blocked by whoever started this process
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))  # the run blocked it while it started this process
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     head = connection.recv(LENGTH.size, socket.MSG_WAITALL)
     if len(head) < LENGTH.size:
         return None
     (length,) = LENGTH.unpack(head)
-    task: Task = pickle.loads(connection.recv(length, socket.MSG_WAITALL))  # noqa: S301  the run is this very program
+    task: Task = pickle.loads(connection.recv(length, socket.MSG_WAITALL))  # noqa: S301  the run is this same program
     return task
 
 
 async def help_out(task: Task, connection: socket.socket) -> None:
-    """Work on the run until it says stop, or is gone, or nothing is left of it."""
+    """Work on the run until it orders a stop, disappears, or has no jobs left."""
     reader, writer = await asyncio.open_unix_connection(sock=connection)
     helper = Helper(task, writer)
     try:
         async with helper.engine_at_work(reader) as engine:
             await engine.work()
     except RowcallError as error:
-        helper.say(error=error.message)
+        helper.report(error=error.message)
     finally:
-        helper.say()
+        helper.report()
         writer.close()
         with suppress(TimeoutError, ConnectionError):
-            async with asyncio.timeout(FAREWELL):
+            async with asyncio.timeout(LAST_REPORT_WITHIN):
                 await writer.wait_closed()
 
 
 class Helper:
-    """Hears the words of the run and tells it the news.
+    """Follows the orders of the run and sends it reports.
 
     Args:
-        task: what is to be done.
-        writer: where the news go.
+        task: the run to work on.
+        writer: the connection to the run.
     """
 
     def __init__(self, task: Task, writer: StreamWriter) -> None:
         self._task = task
         self._writer = writer
         self._engine: Engine | None = None
-        self._word = Word()
+        self._orders = Orders()
         self._events: list[Event] = []
-        self._said: News | None = None
+        self._reported: HelperReport | None = None
         self._urgent = asyncio.Event()
 
     @asynccontextmanager
     async def engine_at_work(self, reader: StreamReader) -> AsyncIterator[Engine]:
-        """The engine, steered by what ``reader`` says; the store is closed and the session ended afterwards."""
+        """Yield the engine, which follows the orders from ``reader``. Closes the store afterwards."""
         config = self._task.config
         async with AsyncExitStack() as stack:
-            begun = await _begin(stack, self._task, Options(input_over=lambda: self._word.input_over), self._emit)
+            begun = await _begin(stack, self._task, Options(input_over=lambda: self._orders.input_over), self._emit)
             concurrency = raise_descriptor_limit(config.pace.concurrency)
             engine = self._engine = Engine(
                 config, begun, RunStats(), emit=self._emit, concurrency=concurrency, timing=Timing(alone_for=0.0)
             )
-            self._obey(engine, self._word)
+            self._obey(engine, self._orders)
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, engine.worker.stop, Ending("terminated"))
-            beside = [asyncio.create_task(self._listen(engine, reader)), asyncio.create_task(self._speak(engine))]
-            stack.callback(lambda: [task.cancel() for task in beside])
+            for work in (self._follow_orders(engine, reader), self._send_reports(engine)):
+                stack.callback(asyncio.create_task(work).cancel)
             yield engine
 
-    def say(self, *, error: str = "") -> None:
-        """Tell what is new, if anything is."""
-        news = replace(self._standing(), error=error)
+    def report(self, *, error: str = "") -> None:
+        """Send a report, if anything has happened or changed since the last one."""
+        report = replace(self._state(), error=error)
         events, self._events = tuple(self._events), []
-        if events or news != self._said:
-            self._said = news
-            self._writer.write(packed(replace(news, events=events)))
+        if events or report != self._reported:
+            self._reported = report
+            self._writer.write(packed(replace(report, events=events)))
 
     def _emit(self, event: Event) -> None:
         if self._engine:
@@ -118,52 +119,52 @@ class Helper:
         if isinstance(event, Stopping):
             self._urgent.set()
         if isinstance(event, Stopping | Followed) or (isinstance(event, Resting) and event.cause == ASKED_ELSEWHERE):
-            return  # the run says so itself
+            return  # the run emits these events itself
         self._events.append(event)
-        if self._engine and len(self._events) == UNHEARD:
-            self._engine.pause("unheard", pause=True)
+        if self._engine and len(self._events) == MOST_UNSENT:
+            self._engine.pause("unsent", pause=True)
 
-    async def _speak(self, engine: Engine) -> None:
+    async def _send_reports(self, engine: Engine) -> None:
         while True:
             with suppress(TimeoutError):
-                async with asyncio.timeout(EVERY):
+                async with asyncio.timeout(REPORT_EVERY):
                     await self._urgent.wait()
             self._urgent.clear()
-            self.say()
+            self.report()
             await self._writer.drain()
-            engine.pause("unheard", pause=False)
+            engine.pause("unsent", pause=False)
 
-    async def _listen(self, engine: Engine, reader: StreamReader) -> None:
-        while (word := await unpacked(reader)) is not None:
-            self._obey(engine, word)
-        self._obey(engine, replace(self._word, stop=True, drop=True))  # the run is gone
+    async def _follow_orders(self, engine: Engine, reader: StreamReader) -> None:
+        while (orders := await unpacked(reader)) is not None:
+            self._obey(engine, orders)
+        self._obey(engine, replace(self._orders, stop=True, drop=True))  # the run has closed the connection
 
-    def _obey(self, engine: Engine, word: Word) -> None:
-        news, self._word = word.input_over and not self._word.input_over, word
-        engine.grant(word.calls, word.among)
-        engine.budget.learn_elsewhere(word.spent)
-        if word.stop:
+    def _obey(self, engine: Engine, orders: Orders) -> None:
+        input_ended, self._orders = orders.input_over and not self._orders.input_over, orders
+        engine.grant(orders.calls, orders.among)
+        engine.budget.learn_elsewhere(orders.spent)
+        if orders.stop:
             engine.worker.stop(Ending("told"))
-        if word.drop:
+        if orders.drop:
             engine.worker.drop()
-        if news:
+        if input_ended:
             engine.worker.notice()
 
-    def _standing(self) -> News:
+    def _state(self) -> HelperReport:
         engine = self._engine
         if engine is None:
-            return News()
-        return News(
+            return HelperReport()
+        return HelperReport(
             busy=engine.busy,
             slots=engine.worker.slots,
-            calls=self._word.calls,
+            calls=self._orders.calls,
             idle=not (engine.worker.in_flight or engine.settler.unwritten),
             ending=engine.worker.ending,
         )
 
 
 async def _begin(stack: AsyncExitStack, task: Task, options: Options, emit: Listener) -> StartedRun:
-    """Open what the run has opened for itself."""
+    """Open the store and the client, as the run has done for itself."""
     config = task.config
     parts = await asyncio.to_thread(assemble_without_input, config, base_url=task.base_url)
     store = await stack.enter_async_context(await open_store(config, lambda text: emit(StoreWaits(text))))

@@ -1,4 +1,4 @@
-"""Who may have how many of the calls that may be in flight."""
+"""Divides the calls that a run may have in flight among its processes."""
 
 from __future__ import annotations
 
@@ -7,40 +7,41 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
-    """What one process may use now.
+class ProcessSlots:
+    """The slots of one process.
 
     Attributes:
-        granted: calls in flight that it was told last.
-        obeyed: those that it has heard of.
-        busy: calls in flight.
+        granted: the number that was last sent to it.
+        acknowledged: the number that it last confirmed.
+        busy: its calls in flight.
     """
 
     granted: int
-    obeyed: int
+    acknowledged: int
     busy: int
 
     @property
     def most(self) -> int:
-        """Calls that it may have in flight at this moment."""
-        return max(self.granted, self.obeyed, self.busy)
+        """The most calls that it can have in flight at this moment."""
+        return max(self.granted, self.acknowledged, self.busy)
 
     @property
-    def has_heard(self) -> bool:
-        """No word to it is on its way."""
-        return self.granted == self.obeyed
+    def confirmed(self) -> bool:
+        """Whether it has confirmed the number that was last sent to it."""
+        return self.granted == self.acknowledged
 
 
-def grants(total: int, holdings: Sequence[Holding]) -> list[int]:
-    """What each is told next: an even share; more than it has only as far as others have let go of it.
+def share_slots(total: int, processes: Sequence[ProcessSlots]) -> list[int]:
+    """Return the number of slots to send to each process next: an even share of ``total``.
 
-    So all together never have more than ``total`` in flight, or than they had when it fell.
+    A process gets more slots only once others have given them up. So all processes together never have more than
+    ``total`` calls in flight, or, after ``total`` was lowered, more than they had before.
     """
-    even = [total // len(holdings) + (n < total % len(holdings)) for n in range(len(holdings))]
-    free = total - sum(held.most for held in holdings)
-    told = []
-    for held, share in zip(holdings, even, strict=True):
-        next_ = min(share, held.granted + max(0, free)) if held.has_heard else held.granted
-        free -= max(0, next_ - held.granted)
-        told.append(next_)
-    return told
+    even = [total // len(processes) + (n < total % len(processes)) for n in range(len(processes))]
+    free = total - sum(each.most for each in processes)
+    shares = []
+    for each, share in zip(processes, even, strict=True):
+        next_ = min(share, each.granted + max(0, free)) if each.confirmed else each.granted
+        free -= max(0, next_ - each.granted)
+        shares.append(next_)
+    return shares

@@ -170,8 +170,8 @@ def _pipeline(config: Config, flags: dict[str, Any], emit: Listener) -> Pipeline
     from rowcall.processes.helpers import HelperGroup
 
     working = flags.get("role", Role.RUN) is Role.WORK
-    crew = HelperGroup(config.pace.processes - 1, assemble_without_input if working else assemble)
-    return Pipeline(config, emit=emit, assembling=crew.assemble, helpers=crew)
+    helpers = HelperGroup(config.pace.processes - 1, assemble_without_input if working else assemble)
+    return Pipeline(config, emit=emit, assembling=helpers.assemble, helpers=helpers)
 
 
 def _listener(progress: ProgressDisplay, lines: EventLines | None) -> Listener:

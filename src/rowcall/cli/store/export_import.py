@@ -8,8 +8,8 @@ from typing import Any, get_args
 
 import click
 
-from rowcall.batchapi.read_answers import Intake, take_in
-from rowcall.batchapi.write_requests import SHAPES, BatchFormat, hand_out
+from rowcall.batchapi.read_answers import ImportedAnswers, import_answers
+from rowcall.batchapi.write_requests import SHAPES, BatchFormat, write_requests
 from rowcall.cli.shared.common import config_argument, config_options, json_option, load_config, print_json
 from rowcall.config import Config
 from rowcall.engine.options import IfChanged, Options
@@ -68,7 +68,7 @@ def _export_requests(
 ) -> None:
     if output is None:
         raise RowcallError(f"{name} is a file of requests, not the export", remedy="-o requests.jsonl")
-    written = asyncio.run(hand_out(config, output, SHAPES[name], only=Status(only or "pending"), options=options))
+    written = asyncio.run(write_requests(config, output, SHAPES[name], only=Status(only or "pending"), options=options))
     files = ", ".join(map(str, written.files))
     click.echo(
         f"{files}: {counted(written.requests, 'request')}; their output file comes back by rowcall import", err=True
@@ -92,18 +92,19 @@ def import_(file: Path, config: Path, as_json: bool, **flags: Any) -> int:
     Answers are read and accepted as those of a run, and their tokens counted. Records that the batch did not call stay
     pending. Doing it again changes nothing. Exit 1 where a record failed, changed since, or is unknown.
     """
-    intake = asyncio.run(take_in(load_config(config, flags), file, waits=lambda who: click.echo(who, err=True)))
+    loaded = load_config(config, flags)
+    imported = asyncio.run(import_answers(loaded, file, waits=lambda text: click.echo(text, err=True)))
     if as_json:
-        print_json({fate.name.lower(): intake.counts.get(fate, 0) for fate in Fate} | {"total": intake.total})
-    click.echo(_intake_text(file, intake), err=True)
+        print_json({fate.name.lower(): imported.counts.get(fate, 0) for fate in Fate} | {"total": imported.total})
+    click.echo(_imported_text(file, imported), err=True)
     bad = (Fate.FAILED, Fate.CHANGED, Fate.UNKNOWN)
-    return Exit.SOME_FAILED if any(intake.counts.get(fate) for fate in bad) else Exit.DONE
+    return Exit.SOME_FAILED if any(imported.counts.get(fate) for fate in bad) else Exit.DONE
 
 
-def _intake_text(file: Path, intake: Intake) -> str:
-    fates = ", ".join(f"{intake.counts[fate]:,} {fate}" for fate in Fate if fate in intake.counts)
-    lines = [f"{file}: {counted(intake.total, 'answer')}: {fates}"]
-    lines += [f"  {fate}: {_keys(intake, fate)}; {said}" for fate, said in _SAID.items() if fate in intake.counts]
+def _imported_text(file: Path, imported: ImportedAnswers) -> str:
+    fates = ", ".join(f"{imported.counts[fate]:,} {fate}" for fate in Fate if fate in imported.counts)
+    lines = [f"{file}: {counted(imported.total, 'answer')}: {fates}"]
+    lines += [f"  {fate}: {_keys(imported, fate)}; {said}" for fate, said in _SAID.items() if fate in imported.counts]
     return "\n".join(lines)
 
 
@@ -114,7 +115,7 @@ _SAID = {
 }
 
 
-def _keys(intake: Intake, fate: Fate) -> str:
-    keys = intake.sample[fate]
-    more = ", ..." if intake.counts[fate] > len(keys) else ""
+def _keys(imported: ImportedAnswers, fate: Fate) -> str:
+    keys = imported.sample[fate]
+    more = ", ..." if imported.counts[fate] > len(keys) else ""
     return ", ".join(clean(key) for key in keys) + more
