@@ -105,7 +105,7 @@ def commands(text):
     """The ``rowcall ...`` commands of a text: in its code blocks, and in its examples."""
     for line in re.findall(r"^[ $]*(?:\S*/)?rowcall ([a-z].*)$", text, re.MULTILINE):
         for command in re.split(r"&&|;|\||, then ", re.split(r"\s#", line)[0]):  # a comment is none
-            yield shlex.split(command.removeprefix("rowcall ").strip(), posix=True)
+            yield shlex.split(command.strip().removeprefix("rowcall "), posix=True)
 
 
 @pytest.mark.parametrize("name", VERBS)
