@@ -5,10 +5,21 @@ import pytest
 import trustme
 
 from rowcall.client import Client
+from rowcall.client.aiohttp_version import FORCE, sender_kind
+
+INTERNALS_TESTED = sender_kind() == "direct"
+
+
+@pytest.fixture(params=["direct", "session"])
+def both_senders(request, monkeypatch):
+    """Runs a test twice: over aiohttp's internals, if they were tested for the installed version, and its session."""
+    if request.param == "direct" and not INTERNALS_TESTED:
+        pytest.skip("the internals of this version of aiohttp are not used")
+    monkeypatch.setenv(FORCE, request.param)
 
 
 @pytest.fixture
-async def client():
+async def client(both_senders):
     async with Client(concurrency=20, timeout=3.0, connect_timeout=1.0, max_reply=2**20) as made:
         yield made
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import re
 import socket
 import subprocess
 import sys
@@ -15,6 +16,8 @@ from wire_servers import OK, ScriptedServer, answer_once, replying, saying, then
 from rowcall import client as wire
 from rowcall.client import Client, failure_of, transport
 from rowcall.model.outcome import FailureClass
+
+pytestmark = pytest.mark.usefixtures("both_senders")
 
 HEAD = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = HEAD + b"transfer-encoding: chunked\r\n\r\n"
@@ -305,9 +308,9 @@ async def test_a_timeout_without_a_connect_timeout(hasty):
     [
         ("reset before the reply", "Connection reset by peer"),
         ("closed before the reply", "Server disconnected"),
-        ("closed inside a sized body", "Not enough data to satisfy content length header (received 2 of 99 bytes)."),
+        ("closed inside a sized body", r"Not enough data (to|for) satisfy content length header.*"),
         ("bad chunk size", "Invalid character in chunk size"),
-        ("slow drip", "0.6 s"),
+        ("slow drip", r"0\.6 s"),
         ("body too large", "over 1,048,576 bytes"),
     ],
 )
@@ -317,7 +320,7 @@ async def test_a_message_names_the_cause(case, detail, hasty):
     async with ScriptedServer(act) as server:
         with pytest.raises(kind) as caught:
             await hasty.exchange(secret_request(server.url))
-        assert str(caught.value) == f"{kind.what}: {server.url}/v1/x ({detail})"
+        assert re.fullmatch(rf"{kind.what}: {server.url}/v1/x \({detail}\)", str(caught.value))
 
 
 async def _knock(address):

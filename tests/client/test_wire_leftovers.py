@@ -6,6 +6,8 @@ import httpx
 import pytest
 from wire_servers import OK, ScriptedServer, replying
 
+pytestmark = pytest.mark.usefixtures("both_senders")
+
 UNASKED = {
     "a whole reply": b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nother",
     "half a head": b"HTTP/1.1 200 OK\r\ncontent-le",

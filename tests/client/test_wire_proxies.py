@@ -23,6 +23,8 @@ from rowcall.client import (
 )
 from rowcall.model.outcome import FailureClass
 
+pytestmark = pytest.mark.usefixtures("both_senders")
+
 BASIC = "Basic bWU6c2VjcmV0"  # me:secret
 
 

@@ -8,6 +8,8 @@ from wire_servers import OK, ScriptedServer, replying
 
 from rowcall.client import WireError
 
+pytestmark = pytest.mark.usefixtures("both_senders")
+
 REFUSED = b"HTTP/1.1 413 Too Large\r\ncontent-length: 2\r\n\r\nno"
 
 

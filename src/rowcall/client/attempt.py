@@ -1,4 +1,4 @@
-"""One attempt: its deadlines, what is known of its connection, and which error a failure then is."""
+"""One attempt: its deadlines, what is known about its connection, and which error a failure becomes."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from typing import TypeVar
 
 import aiohttp
 import httpx
-from aiohttp import http_exceptions
-from aiohttp.tracing import Trace
 
 from rowcall.client import wire_errors
 from rowcall.client.wire_errors import WireError
@@ -22,13 +20,31 @@ from rowcall.client.wire_errors import WireError
 T = TypeVar("T")
 
 
+class NotHTTP(Exception):
+    """The other side sent something that is not HTTP.
+
+    aiohttp's own class for this (``HttpProcessingError``) is not documented, and aiohttp wraps it in some places only.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
 class Attempt:
-    """The sending of one request, once.
+    """Sending one request, once.
 
     Args:
-        request: what is sent.
-        total: seconds until all of the reply must be there; None for no end.
-        connect: seconds for a new connection, look-up and TLS included, out of ``total``; None for no end.
+        request: the request that is sent.
+        total: seconds until the whole reply must have arrived; None for no limit.
+        connect: seconds for a new connection, including name look-up and TLS. They count towards ``total``.
+            None for no limit of its own.
+
+    Attributes:
+        connecting: a new connection was begun, rather than a kept one taken.
+        connected: there is a connection, so that the request may have left.
+        reply_began: some bytes of a reply arrived.
+        answered: the head of the reply arrived.
     """
 
     __slots__ = (
@@ -40,6 +56,7 @@ class Attempt:
         "answered",
         "connected",
         "connecting",
+        "reply_began",
     )
 
     def __init__(self, request: httpx.Request, total: float | None, connect: float | None) -> None:
@@ -50,46 +67,42 @@ class Attempt:
         self._timer = asyncio.timeout(None)
         self.connecting = False
         self.connected = False
+        self.reply_began = False
         self.answered = False
 
     async def within(self, work: Awaitable[T]) -> T:
-        """Await a step of the attempt.
+        """Await one step of the attempt.
 
         Raises:
-            WireError: it failed, or the deadline passed.
+            WireError: the step failed, or the deadline passed.
         """
         try:
             async with asyncio.timeout_at(self._deadline) as self._timer:
                 return await work
         except _FAILURES as error:
-            raise self._exact(error) from None  # aiohttp's own text may hold the query
+            raise self._exact(error) from None  # aiohttp's own text may contain the query
 
     def start_connecting(self) -> None:
-        """A new connection is being made: the connect timeout runs."""
+        """A new connection is being made: from now on the connect timeout counts too."""
         self.connecting = True
         limits = [moment for moment in (self._deadline, _after(self._connect)) if moment is not None]
         self._timer.reschedule(min(limits, default=None))
 
     def end_connecting(self) -> None:
-        """It stands: only the deadline counts."""
+        """The connection is made: from now on only the deadline counts."""
         self._timer.reschedule(self._deadline)
 
-    @property
-    def reused(self) -> bool:
-        """A kept connection is used."""
-        return self.connected and not self.connecting
-
     def fail(self, kind: type[WireError], detail: str = "") -> WireError:
-        """The error of this attempt, to be raised."""
+        """An error of this attempt, to be raised."""
         return kind(self._request, detail)
 
     def _exact(self, error: Exception) -> WireError:
-        if isinstance(error, TimeoutError) and error.errno is None:
+        if isinstance(error, TimeoutError) and error.errno is None:  # ETIMEDOUT is a TimeoutError too
             return self._timed_out()
         if isinstance(error, aiohttp.ClientHttpProxyError):
-            return self.fail(_by_proxy(error.status), f"HTTP {error.status}")
+            return self.fail(_refused_by_proxy(error.status), f"HTTP {error.status}")
         if isinstance(error, aiohttp.ClientConnectorError):
-            return self.fail(*_unconnected(error))
+            return self.fail(*_not_connected(error))
         if isinstance(error, _UNSENDABLE):
             return self.fail(wire_errors.Unsendable, str(error) if type(error) is ValueError else type(error).__name__)
         if isinstance(error, _GARBLED) and not _is_cut(error):
@@ -102,35 +115,16 @@ class Attempt:
         return self.fail(wire_errors.TimedOut if self.connected else wire_errors.PoolTimedOut, _shorter(self._total))
 
     def _lost(self, error: Exception) -> type[WireError]:
+        """The class of a connection that was lost.
+
+        A server may close a kept connection just as a request is written to it. It has not read the request then, so
+        a loss before the first byte of the reply costs the record nothing if the connection was not new.
+        """
         if self.answered:
             return wire_errors.BodyCut
-        if isinstance(error, aiohttp.ServerDisconnectedError):
-            began = not isinstance(error.message, str)
-            return wire_errors.StaleConnection if self.reused and not began else wire_errors.ClosedEarly
-        return wire_errors.StaleConnection if self.reused else wire_errors.Reset
-
-
-class Told(Trace):
-    """Tells an attempt about its connection, and nobody about anything else."""
-
-    def __init__(self, attempt: Attempt) -> None:
-        super().__init__(None, _UNTOLD, None)  # type: ignore[arg-type]  # there is no session
-        self._attempt = attempt
-
-    async def send_connection_create_start(self) -> None:
-        """A new connection is being made."""
-        self._attempt.start_connecting()
-
-    async def send_connection_create_end(self) -> None:
-        """It stands."""
-        self._attempt.end_connecting()
-
-    async def send_connection_reuseconn(self) -> None:
-        """A kept one is used, as most are."""
-
-
-_UNTOLD = aiohttp.TraceConfig()
-_UNTOLD.freeze()
+        if self.connected and not self.connecting and not self.reply_began:
+            return wire_errors.StaleConnection
+        return wire_errors.ClosedEarly if isinstance(error, aiohttp.ServerDisconnectedError) else wire_errors.Reset
 
 
 def _after(seconds: float | None) -> float | None:
@@ -141,15 +135,15 @@ def _shorter(*limits: float | None) -> str:
     return f"{min(limit for limit in limits if limit is not None):g} s"
 
 
-def _by_proxy(status: int) -> type[WireError]:
-    """The class of a proxy's own answer to CONNECT, by its status: nothing was sent through it."""
+def _refused_by_proxy(status: int) -> type[WireError]:
+    """The class of a proxy's own answer to CONNECT, by its status. The request itself was not sent."""
     if status == 407:
         return wire_errors.ProxyAuth
     return wire_errors.ProxyFailed if status >= 500 or status == 429 else wire_errors.ProxyRefused
 
 
-def _unconnected(error: aiohttp.ClientConnectorError) -> tuple[type[WireError], str]:
-    """The class of a failed connect, and its words; a proxy that failed is named."""
+def _not_connected(error: aiohttp.ClientConnectorError) -> tuple[type[WireError], str]:
+    """The class of a failed connect, and its cause in words. If it was the proxy that failed, they name it."""
     kind, words = _by_cause(error)
     if isinstance(error, aiohttp.ClientProxyConnectionError):
         words = f"by the proxy {error.host}:{error.port}: {words}"
@@ -157,8 +151,8 @@ def _unconnected(error: aiohttp.ClientConnectorError) -> tuple[type[WireError], 
 
 
 def _by_cause(error: aiohttp.ClientConnectorError) -> tuple[type[WireError], str]:
-    """A certificate's by OpenSSL's verify codes, others by errno."""
-    cause = error.os_error
+    """The class of a failed connect: a certificate's by OpenSSL's verify codes, others by errno."""
+    cause = getattr(error, "certificate_error", None) or error.os_error  # older versions lack os_error here
     if isinstance(cause, ssl.SSLCertVerificationError):
         return _CERTIFICATE.get(cause.verify_code, wire_errors.TLSUntrusted), cause.verify_message
     if isinstance(cause, _BROKEN):
@@ -171,16 +165,16 @@ def _by_cause(error: aiohttp.ClientConnectorError) -> tuple[type[WireError], str
 
 
 def _is_cut(error: Exception) -> bool:
-    """Whether a body's error is the end of the connection rather than nonsense."""
-    return isinstance(error, aiohttp.ClientPayloadError) and isinstance(error.__cause__, _CUT)
+    """Whether a body's error is the end of the connection rather than bad data."""
+    return isinstance(error, aiohttp.ClientPayloadError) and type(error.__cause__).__name__ in _CUT
 
 
 def _detail(error: Exception) -> str:
-    """The cause in a few words: aiohttp's own, without what it quotes of the URL or the reply."""
+    """The cause in a few words: aiohttp's own, without what it quotes from the URL or the reply."""
     if isinstance(error, OSError) and error.errno:
         return os.strerror(error.errno)
-    told = getattr(error.__cause__ or error, "message", None)
-    return (isinstance(told, str) and re.split("[:\n]", told)[0]) or type(error).__name__
+    message = getattr(error.__cause__ or error, "message", None)
+    return (isinstance(message, str) and re.split("[:\n]", message)[0]) or type(error).__name__
 
 
 _UNSENDABLE = (ValueError, aiohttp.NonHttpUrlClientError)
@@ -193,11 +187,11 @@ _BROKEN = (
     ConnectionResetError,
 )
 
-_GARBLED = (aiohttp.ClientResponseError, aiohttp.ClientPayloadError, http_exceptions.HttpProcessingError, zlib.error)
+_GARBLED = (aiohttp.ClientResponseError, aiohttp.ClientPayloadError, NotHTTP, zlib.error)
 
-_CUT = (http_exceptions.ContentLengthError, http_exceptions.TransferEncodingError)
+_CUT = ("ContentLengthError", "TransferEncodingError")  # by name: aiohttp does not document these classes
 
-_FAILURES = (aiohttp.ClientError, http_exceptions.HttpProcessingError, zlib.error, OSError, ValueError)
+_FAILURES = (aiohttp.ClientError, NotHTTP, zlib.error, OSError, ValueError)
 
 _CERTIFICATE: dict[int, type[WireError]] = {
     9: wire_errors.TLSExpired,  # X509_V_ERR_CERT_NOT_YET_VALID

@@ -10,9 +10,9 @@ import httpx
 from httpx._client import UseClientDefault
 from httpx._types import AuthTypes
 
-from rowcall.client.http1 import DEFAULT_HEADERS
 from rowcall.client.proxies import Proxies
 from rowcall.client.reply_body import RawHeaders
+from rowcall.client.request_head import DEFAULT_HEADERS
 from rowcall.client.transport import Transport, extensions
 from rowcall.model.outcome import Reply
 

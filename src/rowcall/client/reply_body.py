@@ -1,4 +1,4 @@
-"""A reply's body: decoded, counted, and known to be whole."""
+"""The body of a reply: decoded, limited in size, and known to be complete."""
 
 from __future__ import annotations
 
@@ -8,30 +8,31 @@ from collections.abc import AsyncIterator
 import aiohttp
 import httpx
 
-from rowcall.client.attempt import Attempt
+from rowcall.client.attempt import Attempt, NotHTTP
 from rowcall.client.content_coding import Plain, decoder_for
-from rowcall.client.http1 import Incoming
+from rowcall.client.sender import IncomingReply
 from rowcall.client.wire_errors import BodyCut, Garbled, ReplyTooLarge
 
 RawHeaders = list[tuple[bytes, bytes]]
 
 
 class Body(httpx.AsyncByteStream):
-    """The body of a reply whose head was read.
+    """The body of a reply whose head has been read.
 
-    Two things that aiohttp 3.14 does not tell are found here: a reset that ends a body without a length (taken for
-    its end), and nonsense in a later chunk (the reader would wait until its deadline).
+    Two things are found here that aiohttp does not report. A reset that ends a body without a length: aiohttp takes it
+    for the regular end. And bad data in a later chunk: aiohttp closes the connection, and the reader would wait until
+    its deadline.
 
     Args:
         reply: the reply.
-        attempt: whose deadline holds for the body too.
-        max_reply: decoded bytes, at most.
+        attempt: its deadline holds for the body too.
+        max_reply: size limit of the decoded body, in bytes.
 
     Attributes:
         headers: the reply's, without those that no longer fit a decoded body.
     """
 
-    def __init__(self, reply: Incoming, attempt: Attempt, max_reply: int) -> None:
+    def __init__(self, reply: IncomingReply, attempt: Attempt, max_reply: int) -> None:
         coding = reply.headers.get("Content-Encoding", "")
         decoder = decoder_for(coding)
         self._decoder = decoder or Plain()
@@ -42,10 +43,9 @@ class Body(httpx.AsyncByteStream):
         self._attempt = attempt
         self._max_reply = max_reply
         self._size = 0
-        self._protocol = None if reply.content.is_eof() else reply.connection.protocol  # None: all of it is here
-        self._closed = self._protocol.closed if self._protocol is not None else None
-        if self._closed:
-            self._closed.add_done_callback(self._on_lost)
+        self._lost = reply.connection_lost()
+        if self._lost:
+            self._lost.add_done_callback(self._on_lost)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
@@ -56,49 +56,53 @@ class Body(httpx.AsyncByteStream):
 
     async def aclose(self) -> None:
         """Let the connection go."""
-        if self._closed:
-            self._closed.remove_done_callback(self._on_lost)
+        if self._lost:
+            self._lost.remove_done_callback(self._on_lost)
         self._reply.close()
 
     async def read(self) -> bytes:
-        """The next piece; empty at the end.
+        """The next decoded piece; empty at the end.
 
         Raises:
-            WireError: too large, cut off, or its compression is broken off.
-            Exception: aiohttp's and zlib's, for ``Attempt.within`` to class.
+            WireError: the body is too large or cut off, or its compressed data has no end.
+            Exception: aiohttp's and zlib's, for ``Attempt.within`` to classify.
         """
         while not (piece := self._decoder.take()):
-            raw = await self._reply.content.readany()
+            raw = await self._receive()
             if not raw:
                 self._check_end()
                 return b""
             self._decoder.feed(raw)
-        self._count(piece)
-        return piece
-
-    def _count(self, piece: bytes) -> None:
         self._size += len(piece)
         if self._size > self._max_reply:
             raise self._attempt.fail(ReplyTooLarge, f"over {self._max_reply:,} bytes")
+        return piece
+
+    async def _receive(self) -> bytes:
+        try:
+            return await self._reply.content.readany()
+        except Exception as error:
+            if isinstance(garbled := self._reply.connection_error(), NotHTTP):
+                raise garbled from None  # older versions of aiohttp say here that the body was cut off
+            if isinstance(error, aiohttp.ClientError | OSError):
+                raise
+            raise NotHTTP(str(getattr(error, "message", ""))) from error
 
     def _check_end(self) -> None:
-        if _ends_with_connection(self._reply) and isinstance(self._protocol_error(), OSError):
+        if _ends_with_connection(self._reply) and isinstance(self._reply.connection_error(), OSError):
             raise self._attempt.fail(BodyCut, "reset")
         if not self._decoder.whole():
             raise self._attempt.fail(Garbled, "the compressed body has no end")
 
-    def _on_lost(self, closed: asyncio.Future[None]) -> None:
-        """Wake the reader of a body that ended with the connection, where aiohttp does not."""
-        closed.exception()
+    def _on_lost(self, lost: asyncio.Future[None]) -> None:
+        """Wake the reader of a body that ended with the connection, if aiohttp has not."""
+        lost.exception()  # or asyncio would log that nobody looked at it
         content = self._reply.content
         if not content.is_eof() and content.exception() is None:
-            content.set_exception(self._protocol_error() or aiohttp.ClientPayloadError())
-
-    def _protocol_error(self) -> BaseException | None:
-        return self._protocol.exception() if self._protocol is not None else None
+            content.set_exception(self._reply.connection_error() or aiohttp.ClientPayloadError())
 
 
-def _ends_with_connection(reply: Incoming) -> bool:
+def _ends_with_connection(reply: IncomingReply) -> bool:
     """Whether only the end of the connection marks the end of the body (RFC 9112, 6.3)."""
     return "Content-Length" not in reply.headers and "Transfer-Encoding" not in reply.headers
 

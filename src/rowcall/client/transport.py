@@ -1,4 +1,4 @@
-"""httpx's transport over aiohttp's connections; one request is one HTTP request, nothing here tries again."""
+"""An httpx transport over aiohttp. One request is one HTTP request: nothing here tries again."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 
 import httpx
 
+from rowcall.client.aiohttp_version import make_sender
 from rowcall.client.attempt import Attempt
-from rowcall.client.connections import Connections
-from rowcall.client.http1 import Incoming, head_of, talk
 from rowcall.client.proxies import Proxies
 from rowcall.client.reply_body import Body, RawHeaders
+from rowcall.client.sender import IncomingReply
 
 PROBE_CONNECT_TIMEOUT = 5.0
-"""Seconds to connect for a call on a fresh connection, at most."""
+"""Longest connect timeout of a call on a fresh connection, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
-    """A reply read to its end, its body decoded."""
+class WholeReply:
+    """A reply that was read to its end, with its body decoded."""
 
     status: int
     reason: str
@@ -31,16 +31,16 @@ class Whole:
 class Transport(httpx.AsyncBaseTransport):
     """Sends httpx requests over aiohttp.
 
-    A request's ``timeout`` extension counts as httpx sets it, but for two things: ``read`` is the deadline for the
-    whole attempt from the call to the last byte of the reply, and ``connect`` covers look-up, TCP and TLS together.
+    The ``timeout`` extension of a request counts as in httpx, with two exceptions: ``read`` is the deadline for the
+    whole attempt, from the call to the last byte of the reply, and ``connect`` covers name look-up, TCP and TLS.
 
     Args:
-        concurrency: connections at once, at most; a request that finds none free waits.
-        timeout: seconds for the whole attempt, where the request does not say.
-        connect_timeout: seconds for a new connection, where the request does not say.
-        max_reply: bytes of a decoded body, at most.
-        verify: as httpx takes it: True for the usual authorities (certifi, or SSL_CERT_FILE), or an own context.
-        proxies: which proxy a request goes through; None: none.
+        concurrency: how many connections there may be at once; a request that finds none free waits.
+        timeout: seconds for the whole attempt, unless the request has its own.
+        connect_timeout: seconds for a new connection, unless the request has its own.
+        max_reply: size limit of a decoded body, in bytes.
+        verify: as httpx takes it: True for the usual authorities (certifi, or SSL_CERT_FILE), or a context.
+        proxies: decides which proxy a request goes through; None for no proxy.
     """
 
     def __init__(
@@ -57,11 +57,11 @@ class Transport(httpx.AsyncBaseTransport):
         self._connect_timeout = connect_timeout
         self._max_reply = max_reply
         self._proxies = proxies or Proxies()
-        self._connections = Connections(concurrency=concurrency, verify=verify)
+        self._sender = make_sender(concurrency=concurrency, verify=verify)
         self._closed = False
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request; the reply's body is streamed, decoded.
+        """Send a request. The body of the response is streamed, decoded.
 
         Raises:
             WireError: here or while the body is read.
@@ -71,8 +71,8 @@ class Transport(httpx.AsyncBaseTransport):
         body = Body(reply, attempt, self._max_reply)
         return httpx.Response(reply.status, headers=body.headers, stream=body, extensions=extensions(reply.reason))
 
-    async def whole(self, request: httpx.Request, *, fresh: bool = False) -> Whole:
-        """Send a request and read all of the reply.
+    async def whole(self, request: httpx.Request, *, fresh: bool = False) -> WholeReply:
+        """Send a request and read the whole reply.
 
         Args:
             request: its body is bytes, or an async stream that is sent chunked.
@@ -85,11 +85,11 @@ class Transport(httpx.AsyncBaseTransport):
         return await attempt.within(self._whole(request, attempt, fresh))
 
     async def aclose(self) -> None:
-        """Close all connections, for good."""
+        """Close all connections. The transport cannot be used afterwards."""
         self._closed = True
-        await self._connections.close()
+        await self._sender.close()
 
-    async def _whole(self, request: httpx.Request, attempt: Attempt, fresh: bool) -> Whole:
+    async def _whole(self, request: httpx.Request, attempt: Attempt, fresh: bool) -> WholeReply:
         reply = await self._open(request, attempt, fresh=fresh)
         body = Body(reply, attempt, self._max_reply)
         try:
@@ -98,20 +98,13 @@ class Transport(httpx.AsyncBaseTransport):
                 pieces.append(piece)
         finally:
             await body.aclose()
-        return Whole(reply.status, reply.reason, body.headers, b"".join(pieces))
+        return WholeReply(reply.status, reply.reason, body.headers, b"".join(pieces))
 
-    async def _open(self, request: httpx.Request, attempt: Attempt, *, fresh: bool) -> Incoming:
+    async def _open(self, request: httpx.Request, attempt: Attempt, *, fresh: bool) -> IncomingReply:
         """Send the request and read the head of the reply."""
         if self._closed:
             raise RuntimeError("the client is closed")
-        proxy = self._proxies.of(request.url)
-        head = head_of(request, proxy, keep=not fresh)
-        connection = await self._connections.connect(request.url, proxy, attempt, fresh=fresh)
-        try:
-            reply = await talk(connection, request, head)
-        except BaseException:
-            connection.close()
-            raise
+        reply = await self._sender.send(request, self._proxies.of(request.url), attempt, fresh=fresh)
         attempt.answered = True
         return reply
 
@@ -124,5 +117,5 @@ class Transport(httpx.AsyncBaseTransport):
 
 
 def extensions(reason: str) -> dict[str, Any]:
-    """What httpx keeps of a reply beside its parts."""
+    """What httpx stores about a reply beside its parts."""
     return {"http_version": b"HTTP/1.1", "reason_phrase": reason.encode("utf-8", "replace")}
