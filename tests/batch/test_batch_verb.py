@@ -13,7 +13,7 @@ from batchkit import line
 from rowcall.config import load
 from rowcall.mock.server import _Verdict
 from rowcall.model.errors import ConfigError
-from rowcall.providers.openai_batch import joined
+from rowcall.providers.openai_batch import join_line_url
 
 
 async def test_a_batch_that_is_killed_goes_on(project):
@@ -159,7 +159,7 @@ async def test_flags_that_cannot_be_used(project, args, said):
 )
 def test_urls_are_joined(base, url, expected):
     """What the base URL ends with is not repeated, and a line never leads to another host."""
-    assert str(joined(httpx.URL(base), url)) == expected
+    assert str(join_line_url(httpx.URL(base), url)) == expected
 
 
 CONFIG = """

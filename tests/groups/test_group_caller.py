@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from providerkit import make_provider
 
 from rowcall.calls.groups import GroupCaller, Size
 from rowcall.calls.groups.gathering import WINDOW
@@ -16,7 +17,6 @@ from rowcall.limits.server_limits import ServerLimits
 from rowcall.mock.embedding import embedding
 from rowcall.model.job import Job
 from rowcall.model.outcome import Failure, FailureClass, Success
-from rowcall.providers import make_provider
 from rowcall.providers.group_requests import Grouping
 
 BODY = {"model": "m", "input": "{{ row.text }}"}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from providerkit import make_provider
 
 from rowcall.config import Secret
 from rowcall.model.errors import ConfigError
 from rowcall.model.outcome import Failure, Reply
-from rowcall.providers import CallContext, make_provider
+from rowcall.providers import CallContext
 from rowcall.providers.group_requests import Grouping
 
 BODY = {"model": "m", "input": "{{ row.text }}"}

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from presetkit import CHAT
+from providerkit import make_provider
 
 from rowcall.calls.requests import CallResources, RequestCaller
 from rowcall.limits.rate import Rate
 from rowcall.model.errors import AttachmentError, ConfigError, TemplateError
 from rowcall.model.job import Job, Status
-from rowcall.providers import CallContext, make_provider
+from rowcall.providers import CallContext
 from rowcall.sources.keys import input_hash
 
 PLAIN = CallContext("k")
@@ -85,13 +86,13 @@ def test_a_pattern_repeats_the_item_around_it(folder):
 def test_a_record_without_a_file(folder):
     """An empty path leaves the item out; where no list stands around it there is nothing to leave out."""
     assert sent(folder, {"content": PARTS}, image="", text="what?")["content"] == [{"type": "text", "text": "what?"}]
-    with pytest.raises(AttachmentError, match="matches 0 files, and one is needed"):
+    with pytest.raises(AttachmentError, match="matches 0 files, but exactly one is needed"):
         sent(folder, {"x": IMAGE}, image=" ")
 
 
 def test_several_files_for_one_place(folder):
     """A pattern that matches two files where one can stand is refused."""
-    with pytest.raises(AttachmentError, match=r"'images/\*' matches 2 files, and one is needed"):
+    with pytest.raises(AttachmentError, match=r"'images/\*' matches 2 files, but exactly one is needed"):
         sent(folder, {"x": IMAGE}, image="images/*")
 
 
@@ -109,16 +110,16 @@ def test_patterns_of_one_item_match_alike(folder):
     ("image", "message"),
     [
         ("images/cow.png", "'images/cow.png' cannot be read: No such file"),
-        ("images", "'images' cannot be read: not a regular file"),
-        ("pipe", "'pipe' cannot be read: not a regular file"),
+        ("images", "'images' cannot be read: it is not a regular file"),
+        ("pipe", "'pipe' cannot be read: it is not a regular file"),
         ("images/*.gif", r"no file matches 'images/\*.gif'"),
         ("images/cat.png\0", "cannot be read: embedded null"),
         ("../secret", "outside the folder"),
         ("/etc/passwd", "outside the folder"),
         ("images/../../x", "outside the folder"),
         ("~/.ssh/id_rsa", "outside the folder"),
-        (".env", "is hidden"),
-        (".", "is hidden"),
+        (".env", "is a hidden file"),
+        (".", "is a hidden file"),
     ],
 )
 def test_what_is_not_attached(folder, image, message):
@@ -176,7 +177,7 @@ def test_a_path_that_is_written_out(folder):
 
 def test_size_limit(folder):
     """A file above the limit is refused with both sizes; one that meets it goes."""
-    with pytest.raises(AttachmentError, match=r"cat\.png has 8 bytes, and \[request\] max_attachment is 7"):
+    with pytest.raises(AttachmentError, match=r"cat\.png has 8 bytes; \[request\] max_attachment is 7"):
         provider(folder, {"x": IMAGE}, max_attachment=7).build({"image": "images/cat.png"}, CallContext("k"))
     assert provider(folder, {"x": IMAGE}, max_attachment=8).build({"image": "images/cat.png"}, CallContext("k"))
 

@@ -21,7 +21,7 @@ from rowcall.model.events import InputRead
 from rowcall.model.job import Status
 from rowcall.model.outcome import Action, Usage
 from rowcall.model.run_stats import RunStats
-from rowcall.providers.error_replies import REASONS
+from rowcall.providers.reply_reasons import REASONS
 from rowcall.store.types import Counts, Enqueued, ErrorGroup
 
 SOURCES = Path(__file__).parents[2] / "src" / "rowcall"

@@ -3,11 +3,12 @@
 import json
 
 import pytest
+from providerkit import make_provider
 
 from rowcall.model import json_values
 from rowcall.model.errors import ConfigError
 from rowcall.model.outcome import Failure, Reply
-from rowcall.providers import CallContext, make_provider
+from rowcall.providers import CallContext
 
 LONGER = CallContext("k", longer=True)
 

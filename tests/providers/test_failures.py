@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from rowcall.model import json_values
 from rowcall.model.outcome import Failure, FailureClass, Reply
-from rowcall.providers.error_replies import REASONS, classify
+from rowcall.providers.classify_error_reply import classify
+from rowcall.providers.reply_reasons import REASONS
 
 MAYBE_SENT, SERVER = FailureClass.MAYBE_SENT, FailureClass.SERVER
 PACE, MONEY, SETUP, RECORD = FailureClass.PACE, FailureClass.MONEY, FailureClass.SETUP, FailureClass.RECORD

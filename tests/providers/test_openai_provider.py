@@ -5,12 +5,13 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from providerkit import make_provider
 
 from rowcall.config import Secret
 from rowcall.model import json_values
 from rowcall.model.errors import ConfigError
 from rowcall.model.outcome import Failure, FailureClass, Reply, Success, Usage
-from rowcall.providers import CallContext, make_provider
+from rowcall.providers import CallContext
 
 BODY = {"model": "m", "temperature": 0.5, "messages": [{"role": "user", "content": "{{ row.text }}"}]}
 USAGE = {

@@ -7,6 +7,7 @@ from typing import get_args
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from providerkit import make_provider
 
 from rowcall.config import Secret
 from rowcall.config.preset_defaults import PRESET_DEFAULTS
@@ -14,7 +15,7 @@ from rowcall.config.tables import Preset
 from rowcall.model import json_values
 from rowcall.model.errors import ConfigError
 from rowcall.model.outcome import Failure, FailureClass, Reply, Success, Usage
-from rowcall.providers import BATCH_FILE, PRESETS, CallContext, make_provider
+from rowcall.providers import BATCH_FILE, PRESETS, CallContext
 from rowcall.providers.handler_endpoint import Endpoint
 
 ROW = {"text": "hi", "model": "m 2"}

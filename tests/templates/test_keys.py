@@ -5,7 +5,7 @@ import pytest
 from rowcall.model import json_values
 from rowcall.model.errors import TemplateError
 from rowcall.sources.keys import compile_key, record_key
-from rowcall.templates.compile import check_columns
+from rowcall.templates.check_columns import check_columns
 
 
 @pytest.mark.parametrize(

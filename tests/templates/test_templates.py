@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from rowcall.model import json_values
 from rowcall.model.errors import TemplateError
 from rowcall.sources.keys import input_hash, request_hash
-from rowcall.templates.compile import check_columns, compile_tree, union
-from rowcall.templates.sandbox import text_of
+from rowcall.templates.check_columns import check_columns, union
+from rowcall.templates.compile import compile_tree
+from rowcall.templates.values import text_of
 
 HOSTILE = json.loads((Path(__file__).parent.parent / "data/strings/blns.json").read_text())
 
@@ -295,5 +296,5 @@ def test_request_hash():
 
 def test_text_of_what_is_no_json():
     """What is no JSON is never written as a word."""
-    with pytest.raises(ValueError, match="object, which is no JSON"):
+    with pytest.raises(ValueError, match="object, which JSON does not have"):
         text_of(object())

@@ -1,22 +1,35 @@
-"""How the APIs are spoken to: requests built, replies read, nothing sent."""
+"""How each API is spoken to: builds requests and reads replies. Nothing is sent here."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from typing import Any
 
 from rowcall.model.errors import ConfigError, Problem
 from rowcall.providers.anthropic import ANTHROPIC
 from rowcall.providers.base import CallContext, Provider, Request
+from rowcall.providers.classify_error_reply import classify
 from rowcall.providers.dialect import Preset
-from rowcall.providers.error_replies import REASONS, classify
 from rowcall.providers.gemini import GEMINI
 from rowcall.providers.http import HTTP, HttpProvider
 from rowcall.providers.openai import MOCK, OLLAMA, OPENAI, OPENROUTER, VLLM
 from rowcall.providers.openai_batch import LINES, BatchFileProvider
+from rowcall.providers.provider_settings import ApiSettings, RequestSettings, ResponseSettings
+from rowcall.providers.reply_reasons import REASONS
 
-__all__ = ["PRESETS", "REASONS", "CallContext", "HttpProvider", "Provider", "Request", "classify", "make_provider"]
+__all__ = [
+    "PRESETS",
+    "REASONS",
+    "ApiSettings",
+    "CallContext",
+    "HttpProvider",
+    "Provider",
+    "Request",
+    "RequestSettings",
+    "ResponseSettings",
+    "classify",
+    "make_provider",
+]
 
 BATCH_FILE = "openai-batch"
 """The preset whose records name their own URL and body."""
@@ -32,20 +45,21 @@ PRESETS: Mapping[str, Preset] = {
     "http": HTTP,
     "mock": MOCK,
 }
-"""What each preset fills in."""
 
 
-def make_provider(preset: str, **keys: Any) -> HttpProvider:
-    """The provider of a preset; ``keys`` are those of ``HttpProvider``.
+def make_provider(
+    preset: str, *, api: ApiSettings, request: RequestSettings, response: ResponseSettings
+) -> HttpProvider:
+    """Make the provider of a preset.
 
     Raises:
-        ConfigError: no such preset, or a key that cannot be used.
-        TemplateError: a template that cannot be compiled.
+        ConfigError: there is no such preset, or a setting cannot be used.
+        TemplateError: a template cannot be compiled.
     """
     if preset == BATCH_FILE:
-        return BatchFileProvider(**keys)
+        return BatchFileProvider(api=api, request=request, response=response)
     if preset not in PRESETS:
         close = difflib.get_close_matches(preset, PRESETS, n=1)
-        remedy = f"Did you mean {close[0]!r}?" if close else f"There are: {', '.join(PRESETS)}."
+        remedy = f"Did you mean {close[0]!r}?" if close else f"The presets are: {', '.join(PRESETS)}."
         raise ConfigError(Problem("api.preset", f"there is no preset {preset!r}", remedy))
-    return HttpProvider(PRESETS[preset], **keys)
+    return HttpProvider(PRESETS[preset], api=api, request=request, response=response)

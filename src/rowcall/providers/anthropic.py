@@ -1,7 +1,7 @@
-"""Anthropic's messages.
+"""Anthropic's Messages API.
 
-Facts from https://docs.anthropic.com/en/api/messages: ``input_tokens`` is without what was written to the cache or read
-from it, ``output_tokens`` is with what the model thought.
+Source: https://docs.anthropic.com/en/api/messages. ``input_tokens`` excludes the tokens that were written to the cache
+or read from it; ``output_tokens`` includes the model's thinking.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""Files that go along with a request: found by a path or a pattern, read when it is built, never kept.
+"""Files that are sent with a request. They are found by a path or a pattern, read when the request is built, not kept.
 
-``{ attach = "{{ row.image }}" }`` anywhere in a body becomes the file as a data URL, ``as = "base64"`` its bytes alone.
-A pattern with ``*``, ``?`` or ``[`` may match several files: the item of the list around it is repeated for each, in
-the order of their names. An empty path leaves the item out.
+``{ attach = "{{ row.image }}" }`` anywhere in a body becomes the file as a data URL; ``as = "base64"`` gives its bytes.
+A pattern with ``*``, ``?`` or ``[`` may match several files. Then the list item around it is repeated for each file, in
+the order of their names. An empty path leaves the list item out.
 
-A path from a record stays below the folder that its template names before the first placeholder, else below the
-config's own; hidden files stay out. So no record can name a file that nobody meant to send.
+A path that comes from a record must stay below the folder that its template names before the first placeholder, or
+below the config's folder if it names none. Hidden files are refused. So no record can name a file that nobody meant to
+send.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from typing import Any
 
 from rowcall.model.errors import AttachmentError, ConfigError, Problem, TemplateError
 from rowcall.templates.compile import TemplateTree, compile_tree
-from rowcall.templates.sandbox import text_of
+from rowcall.templates.values import text_of
 
 Row = Mapping[str, Any]
-Chosen = Mapping[str, Path]
-"""The file that stands for each pattern just now."""
+ChosenFiles = Mapping[str, Path]
+"""The file that each pattern stands for in the current copy of a list item."""
 
 LARGEST = 20_000_000
-"""Bytes of one file, unless the config says otherwise."""
+"""Default of the largest size of one file, in bytes."""
 
 _MAGIC = ("*", "?", "[")
 _TEMPLATE = ("{{", "{%", "{#")
@@ -49,17 +50,17 @@ _FORMS: Mapping[str, Callable[[Path], str]] = {
     "name": lambda path: path.name,
     "text": lambda path: path.read_text("utf-8"),
 }
-"""What an attached file becomes, by ``as``."""
+"""What an attached file becomes, by the value of ``as``."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Attachment:
-    """One ``{ attach = ..., as = ... }`` of a body; an object of this class comes from the config and from no record.
+    """One ``{ attach = ..., as = ... }`` of a body. A class of its own, because no data of a record can imitate it.
 
     Attributes:
         path: the template of its path or pattern.
-        form: what the file becomes.
-        root: the folder that a record cannot leave; None where the whole path stands in the config.
+        form: the value of ``as``.
+        root: the folder that a record cannot leave; None if the config contains the whole path.
     """
 
     path: TemplateTree
@@ -72,51 +73,52 @@ class Attachments:
     """The files of one body.
 
     Args:
-        folder: where relative paths begin.
-        largest: bytes of one file.
+        folder: relative paths start here; None: the current folder.
+        largest: largest size of one file, in bytes.
+        found: the attachments of the body, once ``take_from`` has seen it.
     """
 
-    folder: Path
+    folder: Path | None
     largest: int = LARGEST
     found: list[Attachment] = field(default_factory=list)
 
-    def taken_from(self, tree: Any, where: str) -> Any:
-        """The tree with an ``Attachment`` in the place of each ``{ attach = ... }``, kept in ``found`` too.
+    def take_from(self, tree: Any, where: str) -> Any:
+        """Replace each ``{ attach = ... }`` of a tree by an ``Attachment``, and keep it in ``found`` too.
 
         Raises:
-            ConfigError: ``as`` is none of the forms.
-            TemplateError: a path that cannot be compiled.
+            ConfigError: ``as`` has an unknown value.
+            TemplateError: a path cannot be compiled.
         """
         if isinstance(tree, list):
-            return [self.taken_from(item, f"{where}[{at}]") for at, item in enumerate(tree)]
+            return [self.take_from(item, f"{where}[{number}]") for number, item in enumerate(tree)]
         if not isinstance(tree, dict):
             return tree
         if isinstance(tree.get("attach"), str) and tree.keys() <= {"attach", "as"}:
             return self._attachment(tree["attach"], tree.get("as", "data-url"), where)
-        return {name: self.taken_from(item, f"{where}.{name}") for name, item in tree.items()}
+        return {name: self.take_from(item, f"{where}.{name}") for name, item in tree.items()}
 
     def prints(self, row: Row) -> list[Any]:
-        """What a record's files are known by: path, size and time of change; null for one that is not there."""
+        """Return path, size and time of change of a record's files, to notice changes; None for a missing file."""
         return [item for one in self.found for item in self._prints(one, row)]
 
     def filled(self, body: Any, row: Row, *, bare: bool = False) -> Any:
-        """The body with the files in their places.
+        """Fill the files into a body.
 
         Args:
-            body: rendered for this record.
+            body: the body, rendered for this record.
             row: the record.
-            bare: nothing is read, and empty texts stand for the files.
+            bare: no file is read; empty texts take the places of files.
 
         Raises:
-            AttachmentError: a file is missing, too large or cannot be read, or there are several for one place.
+            AttachmentError: a file is missing, too large or cannot be read, or several files match where one is needed.
         """
-        return _Filling(self, row, bare).node(body, {})
+        return _BodyFiller(self, row, bare).node(body, {})
 
     def files(self, one: Attachment, row: Row) -> tuple[str, list[Path]]:
-        """The pattern of an attachment for this record, and the files that it matches; none for an empty one.
+        """Return the pattern of an attachment for this record, and the files that match it; none for an empty pattern.
 
         Raises:
-            AttachmentError: a path that leaves its folder, or that matches nothing.
+            AttachmentError: the path leaves its folder or matches nothing.
             TemplateError: the path cannot be rendered.
         """
         pattern = text_of(one.path.render(row)).strip()
@@ -142,7 +144,7 @@ class Attachments:
         return self.found[-1]
 
     def _root(self, path: str) -> str | None:
-        """The folder that a template names before its first placeholder."""
+        """Return the folder that a template names before its first placeholder; None if it has no placeholder."""
         begins = [path.index(sign) for sign in _TEMPLATE if sign in path]
         if not begins:
             return None
@@ -150,7 +152,7 @@ class Attachments:
         return self._full(before + slash)
 
     def _full(self, path: str) -> str:
-        return os.path.normpath(self.folder / path)
+        return os.path.normpath((self.folder or Path()) / path)
 
     def _prints(self, one: Attachment, row: Row) -> Iterator[Any]:
         try:
@@ -163,24 +165,27 @@ class Attachments:
 
 
 @dataclass(frozen=True, slots=True)
-class _Filling:
-    """Puts files into one body."""
+class _BodyFiller:
+    """Fills the files into one body."""
 
     attachments: Attachments
     row: Row
     bare: bool
 
-    def node(self, node: Any, chosen: Chosen) -> Any:
+    def node(self, node: Any, chosen: ChosenFiles) -> Any:
         if isinstance(node, Attachment):
             return "" if self.bare else self._value(node, chosen)
         if isinstance(node, dict):
             return {name: self.node(item, chosen) for name, item in node.items()}
         if isinstance(node, list):
-            return [copy for item in node for copy in self._copies(item, chosen)]
+            return [copy for item in node for copy in self._repeated(item, chosen)]
         return node
 
-    def _copies(self, item: Any, chosen: Chosen) -> Iterator[Any]:
-        """The item once for each file that its attachments match; as it is where it has none."""
+    def _repeated(self, item: Any, chosen: ChosenFiles) -> Iterator[Any]:
+        """Yield a list item once for each file that its attachments match; as it is if it has no attachment.
+
+        Patterns in the same item advance together, like ``zip``: a file and its name in one item stay a pair.
+        """
         inside = [] if self.bare else [self.attachments.files(one, self.row) for one in _directly_in(item)]
         patterns = dict(inside)
         if not patterns:
@@ -191,15 +196,14 @@ class _Filling:
         for paths in zip(*patterns.values(), strict=True):
             yield self.node(item, {**chosen, **dict(zip(patterns, paths, strict=True))})
 
-    def _value(self, one: Attachment, chosen: Chosen) -> str:
+    def _value(self, one: Attachment, chosen: ChosenFiles) -> str:
         pattern, paths = self.attachments.files(one, self.row)
         path = chosen.get(pattern) or (paths[0] if len(paths) == 1 else None)
         if path is None:
-            what = f"{one.path.where}: {pattern!r} matches {len(paths)} files, and one is needed"
-            raise AttachmentError(what, remedy="Several files, or none, need an item of a list of their own.")
-        return self._read(one, path, pattern)
-
-    def _read(self, one: Attachment, path: Path, pattern: str) -> str:
+            what = f"{one.path.where}: {pattern!r} matches {len(paths)} files, but exactly one is needed"
+            raise AttachmentError(
+                what, remedy="For several files, or none, put { attach = ... } into a list item of its own."
+            )
         try:
             _check(one, path, self.attachments.largest)
             return _FORMS[one.form](path)
@@ -208,7 +212,7 @@ class _Filling:
 
 
 def _directly_in(node: Any) -> Iterator[Attachment]:
-    """The attachments of a list's item, without those in lists inside it, which repeat by themselves."""
+    """Yield the attachments of a list item, without those in lists inside it, whose own items are repeated."""
     if isinstance(node, Attachment):
         yield node
     elif isinstance(node, dict):
@@ -219,16 +223,16 @@ def _directly_in(node: Any) -> Iterator[Attachment]:
 def _stay_below(one: Attachment, full: str, pattern: str) -> None:
     inside = Path(os.path.relpath(full, one.root)).parts
     if not inside or any(part.startswith(".") for part in inside):
-        what = f"{one.path.where}: {pattern!r} is hidden, or outside the folder {one.root}"
+        what = f"{one.path.where}: {pattern!r} is a hidden file, or outside the folder {one.root}"
         raise AttachmentError(what, remedy="Name the folder in the template: { attach = '/data/{{ row.image }}' }")
 
 
 def _matches(full: str) -> list[Path]:
-    """The file at a path, there or not; for a pattern those that match it, without hidden ones."""
+    """Return the file at a path, even if it does not exist; for a pattern the files that match, except hidden ones."""
     path = Path(full)
     if path.exists() or not any(sign in full for sign in _MAGIC):
         return [path]
-    return [match for match in map(Path, sorted(glob.glob(full))) if match.is_file()]  # noqa: PTH207  Path.glob takes hidden ones too
+    return [match for match in map(Path, sorted(glob.glob(full))) if match.is_file()]  # noqa: PTH207  Path.glob matches hidden files too
 
 
 def _unreadable(one: Attachment, pattern: str, error: Exception) -> AttachmentError:
@@ -237,15 +241,15 @@ def _unreadable(one: Attachment, pattern: str, error: Exception) -> AttachmentEr
 
 
 def _check(one: Attachment, path: Path, largest: int) -> None:
-    """See that it is a file, not a pipe that never ends, and no larger than allowed."""
+    """Check that it is a regular file (a pipe might never end) and not too large."""
     size = path.stat().st_size
     if not path.is_file():
-        raise ValueError("not a regular file")
+        raise ValueError("it is not a regular file")
     if size > largest:
-        what = f"{one.path.where}: {path.name} has {size:,} bytes, and [request] max_attachment is {largest:,}"
+        what = f"{one.path.where}: {path.name} has {size:,} bytes; [request] max_attachment is {largest:,}"
         raise AttachmentError(what, remedy=_LIMIT)
 
 
-_USUAL = 'Left out it is "data-url".'
-_FILES = "Correct the path in the record, or put the file there; then run again."
+_USUAL = 'The default is "data-url".'
+_FILES = "Correct the path in the record or put the file there, then run again."
 _LIMIT = "Make the file smaller, or raise [request] max_attachment."

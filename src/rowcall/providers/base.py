@@ -1,4 +1,4 @@
-"""The contract of a provider; ``error_replies.py`` beside it has what all of them share: what an error reply means."""
+"""The contract of a provider. What an error reply means is the same for all: see ``classify_error_reply.py``."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import httpx
 
 from rowcall.model.outcome import Outcome, Reply
+from rowcall.providers.classify_error_reply import classify
 from rowcall.providers.dialect import GroupFormat
-from rowcall.providers.error_replies import classify
 from rowcall.sources.keys import FilePrints
 from rowcall.templates.compile import TemplateTree
 
@@ -25,9 +25,9 @@ class CallContext:
     """One call of a record.
 
     Attributes:
-        key: what a header template knows as ``call.key``: stable over tries, restarts and processes.
-        longer: an answer was cut before, so that the request asks for a longer one where the config says how long.
-        bare: no file is read, and empty texts stand in the places of attached ones.
+        key: ``call.key`` in header templates. It is the same in every try, after a restart, and in every process.
+        longer: the last answer was truncated, so this request uses the larger limit of ``on_truncated``, if set.
+        bare: attached files are not read; empty texts take their places.
     """
 
     key: str
@@ -36,13 +36,13 @@ class CallContext:
 
 
 class Provider(Protocol):
-    """Builds a request from a record and reads the reply; no clock, no state, no I/O but to read attached files.
+    """Builds a request from a record and reads the reply. It has no clock and no state, and reads only attached files.
 
     Attributes:
-        target: scheme, host and port that limits and outages belong to, ``https://api.openai.com``.
-        columns: the input columns its templates use; None where one of them uses the whole row.
-        trees: its templates, for ``templates.check_columns``.
-        files: what a record's attached files are known by; None where none are attached, and ``build`` never blocks.
+        target: scheme, host and port, to which limits and outages belong: ``https://api.openai.com``.
+        columns: the input columns that its templates use; None if one of them uses the whole row.
+        trees: its templates, for ``check_columns``.
+        files: identifies a record's attached files; None if none are attached, and then ``build`` never blocks.
     """
 
     target: str
@@ -51,21 +51,21 @@ class Provider(Protocol):
     files: FilePrints | None
 
     def build(self, data: Mapping[str, Any], call: CallContext) -> httpx.Request:
-        """The request for one record.
+        """Build the request for one record.
 
         Raises:
-            TemplateError: a template cannot be rendered for this record, or a file not attached.
+            TemplateError: a template cannot be rendered for this record, or a file cannot be attached.
         """
 
     def read(self, reply: Reply) -> Outcome:
-        """What a reply gives. Never raises, whatever the body holds."""
+        """Read a reply. Never raises, whatever the body contains."""
 
 
 class GroupProvider(Provider, Protocol):
-    """One whose requests may ask for many records.
+    """A provider whose requests may ask about many records.
 
     Attributes:
-        group: how; None: each by itself.
+        group: how; None if each record needs a request of its own.
         trees_around_body: the templates of the URL and the headers.
     """
 
@@ -73,7 +73,7 @@ class GroupProvider(Provider, Protocol):
     trees_around_body: tuple[TemplateTree, ...]
 
     def read_group(self, reply: Reply, group: GroupFormat, count: int) -> Outcome:
-        """What the reply to a request for several records gives, as ``read``.
+        """Read the reply to a request for several records.
 
-        The value of a success is a tuple of their outcomes, in the order of the request; its usage is theirs together.
+        The value of a success is a tuple of their outcomes, in the order of the request. Its usage is their sum.
         """

@@ -1,4 +1,4 @@
-"""From a record to the bytes of a request; what is the same for every record is made once."""
+"""Builds the URL, the headers and the body of a request. What is the same for every record is made once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rowcall.model import json_values
 from rowcall.model.errors import ConfigError, Problem, TemplateError
 from rowcall.providers.attachments import Attachments
 from rowcall.templates.compile import TemplateTree, compile_tree
-from rowcall.templates.sandbox import text_of
+from rowcall.templates.values import text_of
 
 Header = tuple[bytes, bytes]
 
@@ -22,66 +22,69 @@ _TEXT = (b"content-type", b"text/plain; charset=utf-8")
 
 
 def parse_base_url(base_url: str) -> httpx.URL:
-    """The URL that paths are joined to.
+    """Parse the URL that paths are joined to.
 
     Raises:
-        ConfigError: no http(s) URL, or one with a user and password in it.
+        ConfigError: it is not an http(s) URL, or it contains a user name or password.
     """
     try:
         url = httpx.URL(base_url)
     except httpx.InvalidURL as error:
-        raise _bad_url("it is no URL") from error
+        raise _bad_url("it is not a URL") from error
     if url.scheme not in ("http", "https") or not url.host:
         raise _bad_url("it needs http:// or https://, and a host")
     if url.userinfo:
-        raise _bad_url("it must not hold a user name or password; a header takes them from the environment")
+        raise _bad_url("it must not contain a user name or password; send them in a header, as { env = ... }")
     return url.copy_with(fragment=None)
 
 
 def _bad_url(why: str) -> ConfigError:
-    """The URL itself is never part of the message: it may hold a secret."""
+    """Never repeat the URL in the message: it may contain a secret."""
     return ConfigError(Problem("api.base_url", why, 'Write it as "https://api.example.com/v1".'))
 
 
 def target_of(base: httpx.URL) -> str:
-    """Scheme, host and port."""
+    """Return scheme, host and port of a URL."""
     return f"{base.scheme}://{base.netloc.decode('ascii')}"
 
 
 def make_request(method: str, url: httpx.URL, headers: list[Header], content: bytes | None) -> httpx.Request:
-    """What ``httpx.Request`` makes of its content, in a fifth of the time; header names are lower case."""
+    """Make the same request as ``httpx.Request`` does from content, in a fifth of the time.
+
+    Header names must be lower case.
+    """
     if not content:
         return httpx.Request(method, url, headers=headers, content=content)
     given = {name for name, _ in headers}
     usual = ((b"host", url.netloc), (b"content-length", b"%d" % len(content)))
     whole = [*(header for header in usual if header[0] not in given), *headers]
     request = httpx.Request(method, url, headers=whole, stream=httpx.ByteStream(content))
-    request.read()
+    request.read()  # so that ``request.content`` works, as in a request that httpx made
     return request
 
 
 def with_model(path: str, body: Any) -> tuple[str, Any]:
-    """The path with the ``model`` of the body in the place of ``{model}``, and the body without it.
+    """Move the ``model`` of the body into the path, if the path contains ``{model}``.
 
     Raises:
-        ConfigError: the body has none, or one that is no text.
+        ConfigError: the body has no model, or it is not a text.
     """
     if "{model}" not in path:
         return path, body
     model = body.get("model") if isinstance(body, Mapping) else None
     if not isinstance(model, str) or not model:
-        raise ConfigError(Problem("request.body.model", "is missing", "It stands in the path of this API's calls."))
+        raise ConfigError(Problem("request.body.model", "is missing", "It is part of the path of this API's calls."))
     return path.replace("{model}", model), {name: value for name, value in body.items() if name != "model"}
 
 
 class URLPart:
     """Builds the URL: ``base``, then ``path`` without doubled slashes, then the queries of both, then ``params``.
 
-    In ``params`` null leaves a name out, and a list repeats it.
+    In ``params``, null leaves a name out and a list repeats it.
     """
 
     def __init__(self, base: httpx.URL, path: Any, params: Mapping[str, Any]) -> None:
-        self._path = compile_tree(path, where="request.path", escape=_segment)
+        self._path = compile_tree(path, where="request.path", escape=_path_segment)
         self._params = compile_tree(dict(params), where="request.params")
         self._base = str(base.copy_with(query=None))
         self._base_query = base.query.decode("ascii")
@@ -89,11 +92,11 @@ class URLPart:
         self._ready = self._join({}) if all(tree.constant for tree in self.trees) else None
 
     def build(self, row: Mapping[str, Any]) -> httpx.URL:
-        """The URL for one record."""
+        """Return the URL for one record."""
         return self._ready or self._join(row)
 
     def _join(self, row: Mapping[str, Any]) -> httpx.URL:
-        path, _, query = _shown(self._path.render(row)).partition("?")
+        path, _, query = _text_to_send(self._path.render(row)).partition("?")
         url = f"{self._base.rstrip('/')}/{path.lstrip('/')}" if path else self._base
         queries = self._base_query, query, urlencode(_pairs(self._params.render(row)), quote_via=quote)
         joined = "&".join(filter(None, queries))
@@ -103,16 +106,16 @@ class URLPart:
             raise TemplateError(f"request.path: {error}", remedy="See it with: rowcall preview") from error
 
 
-def _segment(text: str) -> str:
-    """A value inside a path: it can neither leave its segment nor start a query."""
+def _path_segment(text: str) -> str:
+    """Encode a value inside a path, so that a record can neither leave its segment nor start a query."""
     if text in ("", ".", ".."):
-        raise ValueError(f"the value {text!r} cannot stand in the path of a URL")
+        raise ValueError(f"the value {text!r} cannot be part of the path of a URL")
     return quote(text, safe="")
 
 
 def _pairs(params: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [
-        (name, _shown(item))
+        (name, _text_to_send(item))
         for name, value in params.items()
         for item in (value if isinstance(value, list) else [value])
         if item is not None
@@ -120,12 +123,12 @@ def _pairs(params: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 class HeadersPart:
-    """Builds the headers; null leaves one out.
+    """Builds the headers. A header whose value is null is left out.
 
     Args:
-        tables: headers by their place in the config; later ones win, whatever the case of their names.
-        api_key: goes out in ``key_header`` where no table has that header.
-        key_header: its name, in lower case, and what stands before the key.
+        tables: headers by their place in the config. Later tables win; the case of names does not matter.
+        api_key: sent in ``key_header``, unless a table has that header.
+        key_header: its name, in lower case, and the text before the key.
     """
 
     def __init__(
@@ -141,10 +144,10 @@ class HeadersPart:
         self._ready = list(_headers({name: tree for name, tree in trees.items() if tree.constant}, {}, {}))
         name, before = key_header
         if api_key is not None and name not in trees:
-            self._ready.append((name.encode(), _header_value(f"{before}{_shown(api_key)}", "api.api_key")))
+            self._ready.append((name.encode(), _header_value(f"{before}{_text_to_send(api_key)}", "api.api_key")))
 
     def build(self, row: Mapping[str, Any], call: Mapping[str, Any]) -> list[Header]:
-        """The headers for one record."""
+        """Return the headers for one record."""
         return [*self._ready, *_headers(self._rendered, row, call)]
 
 
@@ -157,30 +160,30 @@ def _headers(trees: Mapping[str, TemplateTree], row: Mapping[str, Any], call: Ma
     for name, tree in trees.items():
         value = tree.render(row, call)
         if value is not None:
-            yield name.encode(), _header_value(_shown(value), tree.where)
+            yield name.encode(), _header_value(_text_to_send(value), tree.where)
 
 
 def _header_value(text: str, where: str) -> bytes:
-    """The value is never part of the message: it may be a secret."""
+    """Never repeat the value in the message: it may be a secret."""
     if any(character in text for character in "\r\n\0"):
-        raise TemplateError(f"{where}: the value holds a line break", remedy="Take it out, with | trim for example.")
+        raise TemplateError(f"{where}: the value contains a line break", remedy="Remove it, for example with | trim.")
     return text.encode()
 
 
 class BodyPart:
-    """Builds the body: text goes out as text, everything else as JSON, null as no body.
+    """Builds the body: text is sent as text, null as no body, everything else as JSON.
 
     Args:
         body: templates.
-        typed: the headers have a Content-Type.
-        limits: where a body may limit the tokens of its answer.
-        attachments: where its files are; those that the body names are found in it afterwards.
+        has_type: the headers contain a Content-Type.
+        limits: keys that limit the tokens of the answer; see ``Dialect``.
+        attachments: gets every file that the body names.
     """
 
-    def __init__(self, body: Any, *, typed: bool, limits: Sequence[str] = (), attachments: Attachments) -> None:
+    def __init__(self, body: Any, *, has_type: bool, limits: Sequence[str] = (), attachments: Attachments) -> None:
         self._attachments = attachments
-        self._tree = compile_tree(attachments.taken_from(body, "request.body"), where="request.body")
-        self._typed = typed
+        self._tree = compile_tree(attachments.take_from(body, "request.body"), where="request.body")
+        self._has_type = has_type
         self._limits = limits
         self._secret = _holds_secret(body)
         self.trees = (self._tree, *(one.path for one in attachments.found))
@@ -188,12 +191,12 @@ class BodyPart:
     def build(
         self, row: Mapping[str, Any], limit: int | None = None, *, bare: bool = False
     ) -> tuple[list[Header], bytes | None]:
-        """The body for one record, and its Content-Type unless the headers have one.
+        """Return the Content-Type header, unless the headers have one, and the body for one record.
 
         Args:
             row: the record.
-            limit: tokens that the answer may have, in the place of what the body says.
-            bare: no attached file is read.
+            limit: token limit of the answer, instead of the body's own.
+            bare: attached files are not read.
         """
         body = self._tree.render(row)
         if self._attachments.found:
@@ -204,7 +207,7 @@ class BodyPart:
             body = _revealed(body)
         if body is None:
             return [], None
-        headers = [] if self._typed else [_TEXT if isinstance(body, str) else _JSON]
+        headers = [] if self._has_type else [_TEXT if isinstance(body, str) else _JSON]
         try:
             return headers, body.encode() if isinstance(body, str) else json_values.dumps(body)
         except (TypeError, ValueError) as error:
@@ -212,7 +215,7 @@ class BodyPart:
 
 
 def with_limit(body: Any, places: Sequence[str], tokens: int) -> Any:
-    """A copy of a body with another limit of tokens: where it has one, else at the last of ``places``."""
+    """Return a copy of a body with another token limit, where it has one, else at the last of ``places``."""
     if not isinstance(body, Mapping):
         return body
     paths = [place.split(".") for place in places]
@@ -231,7 +234,7 @@ def _with(node: Any, path: Sequence[str], value: Any) -> Any:
 
 
 def secrets_in(*trees: Any) -> frozenset[bytes]:
-    """What must not appear in a message; too short a text would blot out words that are none."""
+    """Return the secrets that no message may show, except very short ones: hiding those would hide ordinary text."""
     found: set[bytes] = set()
     for tree in trees:
         if isinstance(tree, Secret):
@@ -242,6 +245,13 @@ def secrets_in(*trees: Any) -> frozenset[bytes]:
 
 
 _SHORTEST_SECRET = 4
+
+
+def without_secrets(text: bytes, secrets: Iterable[bytes]) -> bytes:
+    """Replace every secret in a text by ``***``."""
+    for secret in secrets:
+        text = text.replace(secret, b"***")
+    return text
 
 
 def _holds_secret(tree: Any) -> bool:
@@ -258,6 +268,6 @@ def _revealed(value: Any) -> Any:
     return value.reveal() if isinstance(value, Secret) else value
 
 
-def _shown(value: Any) -> str:
-    """A value as text, where it goes out."""
+def _text_to_send(value: Any) -> str:
+    """Return a value as the text that is sent; a secret is revealed here."""
     return value.reveal() if isinstance(value, Secret) else text_of(value)

@@ -1,4 +1,4 @@
-"""What an API means beyond HTTP, as a table: where its documents say what was used, how a text ended, what failed."""
+"""Describes an API as data: where its replies state token counts, how an answer ended, and errors."""
 
 from __future__ import annotations
 
@@ -10,31 +10,32 @@ from typing import Any
 from rowcall.config.preset_defaults import PresetDefaults
 from rowcall.model.outcome import Failure, Reply, Usage
 from rowcall.model.prices import nano
-from rowcall.providers.error_replies import answer_failure, embedded, failure, one_line
+from rowcall.providers.classify_error_reply import answer_failure, embedded, failure
+from rowcall.providers.parse_error_reply import one_line
 from rowcall.providers.read_reply import Extract, compile_path
 
-_MOST = 2**53
+_MOST_TOKENS = 2**53  # a larger count is nonsense, and would not fit the store
 _MOST_DOLLARS = 10**6
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """Where a document says what. A place is names and indexes, ``choices[0].finish_reason``.
+    """Where the document of a reply states what. Each place is a JMESPath such as ``choices[0].finish_reason``.
 
     Attributes:
-        input: counts that add up to all tokens that were read, cached ones too.
-        output: counts that add up to all tokens that were written, reasoning too.
-        cached: counts that add up to the tokens read from a cache.
-        reasoning: counts that add up to the tokens that the model thought in.
-        cost: where the price in dollars stands.
-        errors: where an error may stand inside a 2xx.
-        ends: where it says how the text ended.
-        meanings: the reason of the failure that an end means; an end that is not here is the model's own.
-        refusal: where the model's words stand when it refuses.
-        id: where the call's own number stands, for replies whose headers have none.
-        limits: where a request limits the tokens of its answer, by dots; the last one is what a request gets
-            that has none of them.
-        text: the answer is text, and text without a letter is no answer.
+        input: counts whose sum is all input tokens, cached ones included.
+        output: counts whose sum is all output tokens, reasoning included.
+        cached: counts whose sum is the input tokens read from a cache.
+        reasoning: counts whose sum is the reasoning tokens.
+        cost: the price of the call in dollars.
+        errors: where an error object may be inside a 2xx.
+        ends: why the answer ended.
+        meanings: the failure reason for such an end. An end that is not listed is a normal one.
+        refusal: the model's words when it refuses.
+        id: the id of the call, for replies without one in their headers.
+        limits: keys of the request body that limit the answer's tokens, with dots between levels. The last one is
+            used if a body has none of them.
+        text: the answer is text, so that an answer of white space counts as empty.
     """
 
     input: tuple[str, ...] = ()
@@ -51,7 +52,7 @@ class Dialect:
     text: bool = False
 
     def usage(self, document: Any) -> Usage:
-        """The tokens that a document says it was billed for; 0 for what it does not say."""
+        """Return the tokens billed by a document; 0 for what it does not state."""
         return Usage(
             input=_sum(document, self.input),
             output=_sum(document, self.output),
@@ -61,14 +62,14 @@ class Dialect:
         )
 
     def fault(self, document: Any, reply: Reply) -> Failure | None:
-        """The failure that a 2xx reports: an error object, or an end that is not the model's own."""
+        """Return the failure that a 2xx reports: an error object, or an abnormal end."""
         for place in self.errors:
             if error := value_at(document, place):
-                return _reported(error, reply)
+                return _error_inside(error, reply)
         return self._ended_badly(document, reply) or self._refused(document, reply)
 
     def request_id(self, document: Any) -> str | None:
-        """The call's own number in a document."""
+        """Return the id of the call in a document."""
         number = value_at(document, self.id)
         return number[:200] if isinstance(number, str) else None
 
@@ -87,13 +88,13 @@ class Dialect:
 
 @dataclass(frozen=True, slots=True)
 class GroupFormat:
-    """How one request asks for many records.
+    """How one request asks about many records.
 
     Attributes:
-        input: the key of the body that takes a list of texts in the place of one.
-        answers: where the reply lists the answers.
-        index: the key of an answer that says which text it is for, from 0.
-        most: texts in one request.
+        input: the key of the body that takes a list of texts instead of one.
+        answers: the key of the reply that lists the answers.
+        index: the key of an answer with the number of its text, from 0.
+        most: the most texts in one request.
     """
 
     input: str
@@ -104,13 +105,13 @@ class GroupFormat:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One kind of call of an API.
+    """One operation of an API, such as chat completions or embeddings.
 
     Attributes:
-        extract: JMESPath to the answer.
-        dialect: what the documents mean.
-        needs_body: nothing can be asked without one.
-        group: how many records are asked for at once; None: each by itself.
+        extract: JMESPath of the answer.
+        dialect: where its replies state what.
+        needs_body: a request without a body makes no sense.
+        group: how one request asks about many records; None if that is not possible.
     """
 
     extract: str | None = None
@@ -120,19 +121,19 @@ class Operation:
 
 
 PLAIN_OPERATION = Operation(needs_body=False)
-"""A call of any API: nothing is known about its documents."""
+"""A call of an unknown API: nothing is known about its replies."""
 
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """What fills in where the config is silent.
+    """What a preset fills in where the config says nothing.
 
     Attributes:
         defaults: the base URL and path of calls where the config names none.
-        operations: the kinds of calls, by the end of their path; the first is the usual one.
-        other: the kind of a call whose path is none of them; None: the usual one.
-        key_header: the header that brings the key, and what stands before it there.
-        headers: further headers.
+        operations: by the end of their path; the first is the default.
+        other: the operation at any other path; None: the default.
+        key_header: the header for the API key, and the text before the key in it.
+        headers: more headers.
     """
 
     defaults: PresetDefaults
@@ -142,16 +143,17 @@ class Preset:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def operation_at(self, path: str | None) -> Operation:
-        """The kind of call that is made at a path; without one the usual kind."""
-        usual, *_ = self.operations.values()
+        """Return the operation at a path; without a path the default one."""
+        default, *_ = self.operations.values()
         asked = (path or "").partition("?")[0].rstrip("/")
         if not asked:
-            return usual
-        return next((form for end, form in self.operations.items() if asked.endswith(end)), self.other or usual)
+            return default
+        found = (operation for end, operation in self.operations.items() if asked.endswith(end))
+        return next(found, self.other or default)
 
 
 def value_at(document: Any, place: str | None) -> Any:
-    """What stands at a place of a document; None where there is nothing."""
+    """Return the value at a place of a document; None if there is none."""
     return None if place is None else _lookup(place)(document)
 
 
@@ -164,7 +166,7 @@ def _sum(document: Any, places: tuple[str, ...]) -> int:
     total = 0
     for place in places:
         count = _lookup(place)(document)
-        if isinstance(count, int) and 0 < count < _MOST:
+        if isinstance(count, int) and 0 < count < _MOST_TOKENS:
             total += count
     return total
 
@@ -175,7 +177,7 @@ def _cost(document: Any, place: str | None) -> int | None:
     return nano(dollars) if known else None
 
 
-def _reported(error: Any, reply: Reply) -> Failure:
+def _error_inside(error: Any, reply: Reply) -> Failure:
     found = embedded(error, reply)
     if found:
         return failure(reply, found)
@@ -184,7 +186,7 @@ def _reported(error: Any, reply: Reply) -> Failure:
 
 
 _WORDS = {
-    "truncated": "the answer was cut at its limit of tokens ({})",
+    "truncated": "the answer was cut off at its token limit ({})",
     "filtered": "the content filter stopped the answer ({})",
     "error_reply": "the API ended the answer with an error ({})",
 }

@@ -1,8 +1,7 @@
 """Gemini's generateContent and embedContent.
 
-Facts from https://ai.google.dev/api/generate-content: the model stands in the path; ``promptTokenCount`` is with what
-came from a cache, ``candidatesTokenCount`` is without what the model thought. A prompt that is blocked has no
-candidates.
+Source: https://ai.google.dev/api/generate-content. The model is part of the path. ``promptTokenCount`` includes cached
+tokens; ``candidatesTokenCount`` excludes the model's thinking. The reply to a blocked prompt has no candidates.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where the calls of a handler go, and the headers that ``[api]`` gives each of them."""
+"""Where the calls of a handler go, and which headers of ``[api]`` they get."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from typing import Any
 import httpx
 
 from rowcall.config import Secret
-from rowcall.providers.build_request import Header, HeadersPart, parse_base_url, secrets_in, target_of
+from rowcall.providers.build_request import Header, HeadersPart, parse_base_url, secrets_in, target_of, without_secrets
 from rowcall.providers.dialect import PLAIN_OPERATION, Dialect, Preset
 from rowcall.providers.http import HTTP
 from rowcall.providers.openai import ANY_OPERATION
 
 
 class Endpoint:
-    """A base URL with its key and headers, which go to that scheme, host and port and nowhere else.
+    """A base URL with its key and headers, which are sent to that scheme, host and port only.
 
     Args:
-        base_url: where paths are joined to; None: requests name whole URLs.
-        api_key: goes out in the preset's header, unless one of that name is given.
-        headers: those of ``[api]``, templates with ``row`` and ``call``.
-        preset: whose API it is; ``Authorization: Bearer`` brings the key without one.
+        base_url: the URL that paths are joined to. None: every request names a whole URL.
+        api_key: sent in the preset's key header, unless ``headers`` contains it.
+        headers: those of ``[api]``: templates with ``row`` and ``call``.
+        preset: whose API it is. By default the key is sent as ``Authorization: Bearer``.
 
     Attributes:
-        trees: the templates, for ``templates.check_columns``.
+        trees: the templates, for ``check_columns``.
         target: scheme, host and port of the base URL; ``any`` without one.
 
     Raises:
-        ConfigError: a value that cannot be used.
-        TemplateError: a template that cannot be compiled.
+        ConfigError: a value cannot be used.
+        TemplateError: a template cannot be compiled.
     """
 
     def __init__(
@@ -52,23 +52,23 @@ class Endpoint:
         return f"<Endpoint {self.target}>"
 
     def url(self, url: str) -> httpx.URL:
-        """A whole URL as it is, a path below the base URL, with the queries of both.
+        """Return a whole URL unchanged, and a path joined to the base URL with the queries of both.
 
         Raises:
-            ValueError: a path where there is no base URL.
-            httpx.InvalidURL: neither.
+            ValueError: it is a path and there is no base URL.
+            httpx.InvalidURL: it is neither a URL nor a path.
         """
         asked = httpx.URL(url)
         if asked.is_absolute_url:
             return asked
         if self._base is None:
-            raise ValueError(f"{url!r} needs a base_url; without one a request names the whole URL")
+            raise ValueError(f"{url!r} needs [api] base_url; without one, a request must name the whole URL")
         path = _path(self._base).rstrip(b"/") + b"/" + _path(asked).lstrip(b"/")
         query = b"&".join(filter(None, (self._base.query, asked.query)))
         return self._base.copy_with(raw_path=path + (b"?" + query if query else b""))
 
     def headers(self, url: httpx.URL, row: Mapping[str, Any], key: str) -> list[Header]:
-        """The headers for a request; none for another host than the base URL's.
+        """Return the headers for a request; none if it goes to another host than the base URL's.
 
         Raises:
             TemplateError: a template cannot be rendered for this record.
@@ -78,15 +78,13 @@ class Endpoint:
         return self._headers.build(row, {"key": key})
 
     def dialect_at(self, path: str) -> Dialect:
-        """What the documents of a path mean; where nobody knows, the names that most APIs have taken over."""
-        form = self._preset.operation_at(path)
-        return ANY_OPERATION if form is PLAIN_OPERATION else form.dialect
+        """Return where the replies of a path state what; for an unknown API, the names that most APIs use."""
+        operation = self._preset.operation_at(path)
+        return ANY_OPERATION if operation is PLAIN_OPERATION else operation.dialect
 
-    def blotted(self, text: bytes) -> bytes:
-        """A text of somebody else without the secrets that were sent."""
-        for secret in self._secrets:
-            text = text.replace(secret, b"***")
-        return text
+    def without_secrets(self, text: bytes) -> bytes:
+        """Replace the secrets that were sent by ``***`` in foreign text."""
+        return without_secrets(text, self._secrets)
 
 
 def _path(url: httpx.URL) -> bytes:

@@ -1,8 +1,8 @@
-"""OpenAI's chat completions, responses and embeddings, and those who speak the same.
+"""OpenAI's chat completions, responses and embeddings, and the APIs that are compatible with them.
 
-Facts from https://platform.openai.com/docs/api-reference (chat, responses, embeddings). OpenRouter adds an ``error``
-beside or inside ``choices`` under HTTP 200 once a model has started, and
-what the call cost in dollars.
+Source: https://platform.openai.com/docs/api-reference (chat, responses, embeddings). OpenRouter adds the cost of the
+call in dollars. If a model fails after it has started, OpenRouter reports an ``error`` beside or inside ``choices`` in
+a reply with status 200.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ ANY_OPERATION = Dialect(
     cost=CHAT.dialect.cost,
     id="id",
 )
-"""What documents of an unknown kind are billed for, by the names that most APIs have taken over."""
+"""Where a reply of an unknown API may state its usage: under the names that most APIs have adopted from OpenAI."""
 
 OPENAI = Preset(
     defaults=PRESET_DEFAULTS["openai"],
@@ -70,11 +70,11 @@ OPENAI = Preset(
 
 _OLDER = replace(CHAT, dialect=replace(CHAT.dialect, limits=("max_completion_tokens", "max_tokens")))
 _OPENAI_COMPATIBLE = replace(OPENAI, operations={**OPENAI.operations, "/chat/completions": _OLDER})
-"""As OpenAI, with the older name for the limit of tokens, which all of these know."""
+"""Like OpenAI, but with the older name of the token limit, which all compatible APIs know."""
 
 OPENROUTER = replace(_OPENAI_COMPATIBLE, defaults=PRESET_DEFAULTS["openrouter"])
 OLLAMA = replace(_OPENAI_COMPATIBLE, defaults=PRESET_DEFAULTS["ollama"])
 VLLM = replace(_OPENAI_COMPATIBLE, defaults=PRESET_DEFAULTS["vllm"])
 
 MOCK = replace(OPENAI, defaults=PRESET_DEFAULTS["mock"], other=PLAIN_OPERATION)
-"""The local fake API: OpenAI's shapes at OpenAI's paths, plain HTTP elsewhere; it says itself where it listens."""
+"""The local mock API: like OpenAI at OpenAI's paths, any HTTP API elsewhere. Its URL is known once it listens."""

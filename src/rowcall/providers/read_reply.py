@@ -1,4 +1,4 @@
-"""From the document of a reply to the answer: find it, parse it, hold it against a schema."""
+"""Finds the answer in a reply, parses it, and checks it against schema and assertions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Extract = Callable[[Any], Any]
 
 
 class Unacceptable(Exception):
-    """An answer that breaks the acceptance contract; ``reason`` is one of failures.REASONS."""
+    """An answer that cannot be accepted; ``reason`` is one of ``REASONS``."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -27,15 +27,15 @@ class Unacceptable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ReplyReader:
-    """How an answer is read from the document of a reply.
+    """Reads the answer from the document of a reply.
 
     Attributes:
-        extract: finds it; None takes the whole document.
+        extract: finds the answer; None takes the whole document.
         path: ``extract`` as written, for messages.
-        parse: whether the text found is JSON.
-        validate: raises Unacceptable where the answer does not follow the schema.
-        assertions: what must hold for the document, with its words.
-        verbatim: the body is the answer, as text.
+        parse: whether a text that is found is JSON.
+        validate: raises Unacceptable if the answer does not match the schema.
+        assertions: expressions that must be true for the document, with their text.
+        verbatim: the whole body is the answer, as text.
     """
 
     extract: Extract | None
@@ -46,12 +46,14 @@ class ReplyReader:
     verbatim: bool = False
 
     def answer(self, document: Any) -> Any:
-        """The answer in a document; None where there is none.
+        """Return the answer in a document; None if there is none.
 
         Raises:
-            Unacceptable: an assertion does not hold, or the text is no JSON, or does not follow the schema.
+            Unacceptable: an assertion is false, or the text is not valid JSON or does not match the schema.
         """
-        self._assert(document)
+        for words, expression in self.assertions:
+            if _is_false(expression(document)):
+                raise Unacceptable("assertion", f"{words} does not hold")
         found = document if self.extract is None else self.extract(document)
         if self.parse and isinstance(found, str) and found.strip():
             found = parse_text(found)
@@ -62,39 +64,34 @@ class ReplyReader:
         return found
 
     def text(self, document: Any) -> str:
-        """The answer in a document as it came; empty where there is none."""
+        """Return the answer in a document as text, unparsed; empty if there is none."""
         try:
             found = document if self.extract is None else self.extract(document)
             return found if isinstance(found, str) else "" if found is None else json_values.dumps(found).decode()
         except (Unacceptable, TypeError):
             return ""
 
-    def _assert(self, document: Any) -> None:
-        for words, expression in self.assertions:
-            if _is_false(expression(document)):
-                raise Unacceptable("assertion", f"{words} does not hold")
-
 
 def _refuse_unwritable(found: Any) -> None:
-    """Nothing is taken for an answer that could not be written as JSON again: too deep (250 levels), too large, NaN."""
+    """Refuse an answer that could not be stored as JSON: NaN, too large a number, or more than 250 levels deep."""
     try:
         json_values.dumps(found)
     except (TypeError, ValueError) as error:
-        raise Unacceptable("not_json", f"the answer is no JSON that can be kept: {error}") from error
+        raise Unacceptable("not_json", f"the answer cannot be stored as JSON: {error}") from error
 
 
 def _is_false(value: Any) -> bool:
-    """What JMESPath takes for false: null, false, and what is empty; 0 is true."""
+    """Follow JMESPath: null, false and empty values are false; 0 is true. Source: https://jmespath.org/specification.html."""
     return value is None or value is False or value in ("", [], {})
 
 
-def make_reading(
+def make_reply_reader(
     extract: str | None, parse: str | None, schema: dict[str, Any] | bool | None, assertions: Iterable[str] = ()
 ) -> ReplyReader:
-    """A reading by the keys of ``[response]``.
+    """Make the reader for the keys of ``[response]``.
 
     Raises:
-        ConfigError: the path or the schema is not one.
+        ConfigError: a path is not a JMESPath, or the schema is not valid.
     """
     return ReplyReader(
         extract=None if extract is None else compile_path(extract),
@@ -107,24 +104,24 @@ def make_reading(
 
 
 def compile_path(path: str, where: str = "response.extract") -> Extract:
-    """A JMESPath; names and indexes (``a.b[0].c``) are looked up without it, which is ten times as fast.
+    """Compile a JMESPath. Paths of only names and indexes (``a.b[0].c``) run without jmespath, ten times as fast.
 
-    What it returns raises Unacceptable where the path cannot be applied to a document (``length(@)`` of a number).
+    The result raises Unacceptable if the path cannot be applied to a document (``length(@)`` of a number).
 
     Args:
-        path: as written.
+        path: the expression.
         where: its place in the config, for messages.
 
     Raises:
-        ConfigError: not a JMESPath.
+        ConfigError: it is not a JMESPath.
     """
     if _PLAIN_PATH.fullmatch(path):
-        return _steps([int(part) if part.isdigit() else part for part in _PLAIN_STEP.findall(path)])
+        return _follow_steps([int(part) if part.isdigit() else part for part in _PLAIN_STEP.findall(path)])
     try:
         compiled = jmespath.compile(path)
     except JMESPathError as error:
-        what = f"{path!r} is no JMESPath ({str(error).splitlines()[0]})"
-        raise ConfigError(Problem(where, what, 'Write it as in "choices[0].message.content".')) from error
+        what = f"{path!r} is not a JMESPath ({str(error).splitlines()[0]})"
+        raise ConfigError(Problem(where, what, 'An example: "choices[0].message.content".')) from error
 
     def extract(document: Any) -> Any:
         try:
@@ -139,7 +136,7 @@ _PLAIN_PATH = re.compile(r"[A-Za-z_]\w*(\[\d+\])*(\.[A-Za-z_]\w*(\[\d+\])*)*", r
 _PLAIN_STEP = re.compile(r"\w+", re.ASCII)
 
 
-def _steps(steps: list[str | int]) -> Extract:
+def _follow_steps(steps: list[str | int]) -> Extract:
     def extract(document: Any) -> Any:
         for step in steps:
             if isinstance(document, dict):
@@ -154,17 +151,17 @@ def _steps(steps: list[str | int]) -> Extract:
 
 
 def parse_text(text: str) -> Any:
-    """JSON in the text of an answer: as it stands, in a code fence, or in the one fenced block of some prose.
+    """Parse the JSON in a text: the whole text, a code fence, or the only fenced block in prose.
 
     Raises:
-        Unacceptable: it is none.
+        Unacceptable: none of these is valid JSON.
     """
     for candidate in _candidates(text.strip()):
         try:
             return json_values.loads(candidate)
         except ValueError as error:
             last = error
-    raise Unacceptable("not_json", f"the answer is no JSON ({last}): {text[:200]}")
+    raise Unacceptable("not_json", f"the answer is not valid JSON ({last}): {text[:200]}")
 
 
 def _candidates(text: str) -> Iterator[str]:
@@ -180,37 +177,34 @@ _FENCED = re.compile(r"^\s*```\w*\s*\n(.*?)^\s*```", re.DOTALL | re.MULTILINE)
 
 
 def compile_schema(schema: dict[str, Any] | bool) -> Callable[[Any], None]:
-    """A JSON Schema (drafts 4, 6, 7); no defaults are filled in, and nothing is fetched.
+    """Compile a JSON Schema (drafts 4, 6, 7). It fills in no defaults and fetches nothing.
 
     Raises:
-        ConfigError: not a schema.
+        ConfigError: it is not a JSON Schema.
     """
     import fastjsonschema
 
     try:
         check = fastjsonschema.compile(schema, handlers=_NOTHING_FETCHED, use_default=False)
     except Exception as error:
-        what = f"not a JSON Schema ({error})"
+        what = f"is not a JSON Schema ({error})"
         raise ConfigError(
-            Problem("response.schema", what, "Correct the schema; it may not refer to the web.")
+            Problem("response.schema", what, "Correct the schema; references to the web do not work.")
         ) from error
 
     def validate(answer: Any) -> None:
         try:
             check(answer)
         except fastjsonschema.JsonSchemaValueException as error:
-            raise Unacceptable("schema", _broken_rule(error.message, error.value)) from error
+            # the path in the answer, the rule, and the value that is there
+            value = json_values.dumps(error.value).decode()[:200]
+            raise Unacceptable("schema", f"answer{error.message.removeprefix('data')}, but is {value}") from error
 
     return validate
 
 
-def _broken_rule(message: str, value: Any) -> str:
-    """The failing path in the answer, the rule, and the value that is there."""
-    return f"answer{message.removeprefix('data')}, but is {json_values.dumps(value).decode()[:200]}"
-
-
-def _refuse(uri: str) -> Any:
+def _refuse_to_fetch(uri: str) -> Any:
     raise ValueError(f"{uri} is on the web")
 
 
-_NOTHING_FETCHED = dict.fromkeys(("http", "https", "ftp", "file"), _refuse)
+_NOTHING_FETCHED = dict.fromkeys(("http", "https", "ftp", "file"), _refuse_to_fetch)

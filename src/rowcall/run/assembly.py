@@ -15,7 +15,7 @@ from rowcall.run.output_config import make_columns
 from rowcall.sources.base import Source
 from rowcall.sources.keys import Keying, compile_key, request_hash
 from rowcall.sources.no_input import NoInput
-from rowcall.templates.compile import check_columns
+from rowcall.templates.check_columns import check_columns
 
 
 def assemble(config: Config, *, base_url: str | None = None) -> RunParts:

@@ -12,12 +12,12 @@ from rowcall.calls.requests import Caller, CallResources, RequestCaller
 from rowcall.config import Config, Secret
 from rowcall.engine.run_parts import Calls
 from rowcall.model.errors import RowcallError
-from rowcall.providers import PRESETS, HttpProvider, make_provider
+from rowcall.providers import PRESETS, ApiSettings, HttpProvider, RequestSettings, ResponseSettings, make_provider
 from rowcall.providers.base import GroupProvider
 from rowcall.providers.group_requests import Grouping
 from rowcall.providers.handler_endpoint import Endpoint
 from rowcall.providers.http import statuses
-from rowcall.templates.compile import union
+from rowcall.templates.check_columns import union
 
 if TYPE_CHECKING:  # importing the mock imports a web server, which only the mock preset needs
     from rowcall.mock import MockAPI
@@ -81,24 +81,23 @@ def provider_of(config: Config, base_url: str | None = None) -> HttpProvider:
     if config.handler:
         raise RowcallError(f"{config.handler.path} makes its requests itself while it runs; they are not known before")
     api, request, response = config.api, config.request, config.response
+    key = api.api_key if isinstance(api.api_key, Secret) else None
     return make_provider(
         api.preset,
-        base_url=_base_url(config, base_url),
-        api_key=api.api_key,
-        headers=api.headers,
-        method=request.method,
-        path=request.path,
-        params=request.params,
-        request_headers=request.headers,
-        body=request.body,
-        extract=response.extract,
-        parse=response.parse,
-        schema=response.json_schema,
-        assertions=response.assertions,
-        longer=response.on_truncated and response.on_truncated.max_tokens,
-        answer=response.answer,
-        folder=config.folder,
-        max_attachment=request.max_attachment,
+        api=ApiSettings(_base_url(config, base_url), key, api.headers),
+        request=RequestSettings(
+            method=request.method,
+            path=request.path,
+            params=request.params,
+            headers=request.headers,
+            body=request.body,
+            longer=None if response.on_truncated is None else response.on_truncated.max_tokens,
+            folder=config.folder,
+            max_attachment=request.max_attachment,
+        ),
+        response=ResponseSettings(
+            response.extract, response.parse, response.json_schema, response.assertions, response.answer
+        ),
     )
 
 

@@ -12,7 +12,7 @@ from rowcall.model.errors import InputError, TemplateError
 from rowcall.model.job import Record
 from rowcall.store.types import Entry
 from rowcall.templates.compile import TemplateTree, column_tree, compile_tree, is_template
-from rowcall.templates.sandbox import text_of
+from rowcall.templates.values import text_of
 
 FilePrints = Callable[[Mapping[str, Any]], list[Any]]
 """What the files that are attached for a record are known by: path, size and time of change. Blocks."""

@@ -1,1 +1,1 @@
-"""From a record to the values of a request: Jinja2 in its sandbox."""
+"""Fills records into templates (Jinja2, sandboxed)."""

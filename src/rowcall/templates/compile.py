@@ -1,15 +1,13 @@
-"""From a record to the values of a request, and which columns a request uses.
+"""Compiles the templates of the config, and finds out which columns they use.
 
-Templates are Jinja2 in its sandbox, with three names: ``row`` (the record), ``call`` (only where it is allowed) and
-what Jinja defines itself. They know no clock and no chance, so that the same record gives the same request. Data
-goes in as it is and is never evaluated again: a cell that holds ``{{ x }}`` stays that text. What values become is
-sandbox.py's word.
+A template sees ``row`` (the record), ``call`` (where that is allowed) and the names that Jinja defines. It has no clock
+and no random numbers, so that the same record always gives the same request. Data is filled in and never evaluated: a
+cell that contains ``{{ x }}`` stays that text.
 """
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,21 +16,28 @@ import jinja2.meta
 from jinja2 import nodes
 from jinja2.environment import TemplateExpression
 
-from rowcall.model import json_values
 from rowcall.model.errors import TemplateError
-from rowcall.templates.sandbox import missing_name_message, plain, sandbox
+from rowcall.templates.sandbox import missing_name_message, sandbox
+from rowcall.templates.values import plain
 
 Names = dict[str, Any]
-"""What a template may see: ``row``, and ``call`` or None."""
+"""What a template sees: ``row``, and ``call`` or None."""
 
 Render = Callable[[Names], Any]
 
-_LITERAL_BRACES = "Braces that are meant as text stand between {% raw %} and {% endraw %}."
+_LITERAL_BRACES = "To send braces as text, put them between {% raw %} and {% endraw %}."
 
 
 @dataclass(frozen=True, slots=True)
 class NameUse:
-    """A name that one template uses: ``where`` it stands, the column, None where it is no column of ``row``."""
+    """A name that a template uses.
+
+    Attributes:
+        where: the place of the template in the config.
+        column: the column of ``row``; None for any other name, and for the whole row.
+        name: the name itself; ``row`` for columns.
+        optional: the template allows for a missing column.
+    """
 
     where: str
     column: str | None
@@ -42,13 +47,13 @@ class NameUse:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class TemplateTree:
-    """Templates in tables and lists, ready to be rendered; the repr shows none of its values.
+    """A compiled tree of tables, lists and templates. Its repr shows no value, because values may be secret.
 
     Attributes:
-        where: the place in the config, ``request.body``.
-        columns: the columns that are used; None where a template uses the whole row.
-        uses: every use, for messages.
-        constant: it has no template, and is the same for every record.
+        where: its place in the config, ``request.body``.
+        columns: the columns it uses; None if a template uses the whole row.
+        uses: every use of a name, for messages.
+        constant: it has no template and is the same for every record.
     """
 
     where: str
@@ -61,7 +66,7 @@ class TemplateTree:
         return isinstance(self._render, _Constant)
 
     def render(self, row: Mapping[str, Any], call: Mapping[str, Any] | None = None) -> Any:
-        """The values for one record. Parts without a template are shared between records: do not change them.
+        """Return the values for one record. Parts without a template are shared between records: do not change them.
 
         Raises:
             TemplateError: a value is missing, or an expression fails for this record.
@@ -75,19 +80,19 @@ class TemplateTree:
 def compile_tree(
     tree: Any, *, where: str, call: bool = False, escape: Callable[[str], str] | None = None
 ) -> TemplateTree:
-    """Compile the strings in tables, lists and scalars; keys are not templates.
+    """Compile the strings in a tree of tables and lists; keys are not templates.
 
-    A string that is one ``{{ expression }}`` and nothing else keeps the type of its value. What is neither text,
-    number, boolean, null, table nor list (a secret) goes through untouched.
+    A string that is one ``{{ expression }}`` and nothing else keeps the type of its value. An object of any other
+    type, such as a secret, stays as it is.
 
     Args:
-        tree: what the config holds.
+        tree: the part of the config.
         where: its place in the config, ``request.body``, for messages.
-        call: whether the name ``call`` is known.
-        escape: applied to the text of every value, where the result is part of a URL; all strings stay text then.
+        call: whether templates may use the name ``call``.
+        escape: applied to the text of every value, for parts of a URL. With it, every string stays a text.
 
     Raises:
-        TemplateError: a syntax error, or something a template may not use.
+        TemplateError: a syntax error, or a name that a template may not use.
     """
     compiler = _Compiler(call, escape)
     render = compiler.node(tree, where)
@@ -97,44 +102,17 @@ def compile_tree(
 
 
 def column_tree(name: str, *, where: str) -> TemplateTree:
-    """A template that is one column, spaces in its name and all."""
+    """Return a template that is one column. Its name may contain spaces."""
     return TemplateTree(where, frozenset([name]), (NameUse(where, name, "row"),), _column(where, name))
 
 
-def check_columns(trees: Iterable[TemplateTree], available: Sequence[str] | None) -> None:
-    """See that every name is known before a record is read; ``available`` is None where the input does not say.
-
-    Columns under ``| default(...)`` or ``is defined`` may be missing.
-
-    Raises:
-        TemplateError: lists all unknown names, with a suggestion each, and the columns there are.
-    """
-    unknown = [use for tree in trees for use in tree.uses if _is_unknown(use, available)]
-    if not unknown:
-        return
-    lines = [f"{use.where}: {_unknown(use, available or ())}" for use in unknown]
-    listed = ", ".join((available or ())[:50]) + (", ..." if available and len(available) > 50 else "")
-    remedy = f"The columns are: {listed}" if available else "A column is written {{ row.NAME }}."
-    raise TemplateError("\n".join(lines), remedy=remedy)
-
-
-def union(trees: Iterable[TemplateTree]) -> frozenset[str] | None:
-    """The columns that several trees use; None where one of them uses the whole row."""
-    used: frozenset[str] = frozenset()
-    for tree in trees:
-        if tree.columns is None:
-            return None
-        used |= tree.columns
-    return used
-
-
 def is_template(text: str) -> bool:
-    """Whether a text has something of Jinja in it."""
+    """Return whether a text contains Jinja syntax."""
     return "{{" in text or "{%" in text or "{#" in text
 
 
 class _Compiler:
-    """Compiles one tree and gathers what its templates use."""
+    """Compiles one tree and collects the names that its templates use."""
 
     def __init__(self, call: bool, escape: Callable[[str], str] | None) -> None:
         self.uses: list[NameUse] = []
@@ -148,7 +126,7 @@ class _Compiler:
         if isinstance(tree, dict):
             return _table({name: self.node(item, f"{where}.{name}") for name, item in tree.items()})
         if isinstance(tree, list):
-            return _list([self.node(item, f"{where}[{at}]") for at, item in enumerate(tree)])
+            return _list([self.node(item, f"{where}[{number}]") for number, item in enumerate(tree)])
         return _Constant(tree)
 
     def _string(self, text: str, where: str) -> Render:
@@ -169,20 +147,22 @@ class _Compiler:
         column = _column_of(expression)
         if column is not None:
             return _column(where, column)
+        # Jinja gives no access to the value of an expression, only to its text; so the template assigns it to a name
+        # from which TemplateExpression reads it, as Environment.compile_expression does.
         result = nodes.Assign(nodes.Name("result", "store"), expression, lineno=1)
         return _expression(self._sandbox.from_string(_with_text_joined(nodes.Template([result], lineno=1))), where)
 
     def _note(self, tree: nodes.Template, where: str) -> None:
-        _refuse_foreign(tree, where)
+        _refuse_includes_and_reassignment(tree, where)
         self.uses += _uses(tree, where)
         for name in sorted(jinja2.meta.find_undeclared_variables(tree) - self._names):
             if name == "call":
-                raise TemplateError(f"{where}: call is known only in headers", remedy="Use columns of row here.")
+                raise TemplateError(f"{where}: call can be used only in headers", remedy="Use columns of row here.")
             self.uses.append(NameUse(where, None, name))
 
 
 def _only_expression(tree: nodes.Template) -> nodes.Expr | None:
-    """The expression of a template that is one ``{{ expression }}`` and nothing else."""
+    """Return the expression of a template that is one ``{{ expression }}`` and nothing else."""
     match tree.body:
         case [nodes.Output(nodes=[nodes.TemplateData()])]:
             return None
@@ -192,22 +172,23 @@ def _only_expression(tree: nodes.Template) -> nodes.Expr | None:
 
 
 def _with_text_joined(tree: nodes.Template) -> nodes.Template:
-    """``a ~ b`` makes text of its operands the way this module has it (Jinja's own writes null as a word)."""
+    """Turn the operands of ``a ~ b`` into text by our own filter: Jinja would write null as the word None."""
     for concat in tree.find_all(nodes.Concat):
         concat.nodes = [nodes.Filter(item, "string", [], [], None, None, lineno=concat.lineno) for item in concat.nodes]
     return tree
 
 
-def _refuse_foreign(tree: nodes.Template, where: str) -> None:
+def _refuse_includes_and_reassignment(tree: nodes.Template, where: str) -> None:
     if any(jinja2.meta.find_referenced_templates(tree)):
-        raise TemplateError(f"{where}: a template cannot use another", remedy='Use { file = "..." } in the config.')
+        what = f"{where}: a template cannot include another one"
+        raise TemplateError(what, remedy='Use { file = "..." } in the config.')
     for name in tree.find_all(nodes.Name):
         if name.name in ("row", "call") and name.ctx != "load":
-            raise TemplateError(f"{where}: the name {name.name} is taken", remedy="Choose another name.")
+            raise TemplateError(f"{where}: the name {name.name} is reserved", remedy="Choose another name.")
 
 
 def _uses(node: nodes.Node, where: str, optional: bool = False) -> Iterator[NameUse]:
-    """Columns as ``row.x`` and ``row["x"]``; any other use of ``row`` is one of the whole row."""
+    """Yield the columns used as ``row.x`` and ``row["x"]``. Any other use of ``row`` uses the whole row."""
     column = _column_of(node)
     if column is not None:
         yield NameUse(where, column, "row", optional)
@@ -220,6 +201,7 @@ def _uses(node: nodes.Node, where: str, optional: bool = False) -> Iterator[Name
 
 
 _LENIENT = ("default", "d", "defined", "undefined")
+"""Filters and tests of Jinja whose operand may be missing."""
 
 
 def _column_of(node: nodes.Node) -> str | None:
@@ -231,28 +213,9 @@ def _column_of(node: nodes.Node) -> str | None:
     return None
 
 
-def _is_unknown(use: NameUse, available: Sequence[str] | None) -> bool:
-    if use.column is None:
-        return use.name != "row"
-    return available is not None and use.column not in available and not use.optional
-
-
-def _unknown(use: NameUse, available: Sequence[str]) -> str:
-    if use.column is None and use.name in available:
-        return f"unknown name {use.name!r}; the column is written {_written(use.name)}"
-    name = use.name if use.column is None else use.column
-    close = difflib.get_close_matches(name, available, n=1, cutoff=0.5)
-    what = f"unknown name {name!r}" if use.column is None else f"no column {name!r}"
-    return what + (f"; did you mean {_written(close[0])}?" if close else "")
-
-
-def _written(column: str) -> str:
-    return f"row.{column}" if column.isidentifier() else f"row[{json_values.dumps(column).decode()}]"
-
-
 @dataclass(frozen=True, slots=True)
 class _Constant:
-    """A part without a template: the same value for every record."""
+    """A part without a template, which is the same for every record."""
 
     value: Any = field(repr=False)
 
@@ -273,7 +236,7 @@ def _list(items: list[Render]) -> Render:
 
 
 def _column(where: str, name: str) -> Render:
-    """The value of one column, without Jinja: ten times as fast, and what most requests and keys are."""
+    """Return the value of one column without Jinja: most requests and keys are that, and it is ten times as fast."""
 
     def render(names: Names) -> Any:
         row = names["row"]
@@ -304,4 +267,4 @@ def _rendered(render: Callable[[Names], Any], names: Names, where: str) -> Any:
         raise TemplateError(f"{where}: {what}", remedy=_FILL_IN) from error
 
 
-_FILL_IN = "Correct the record or the template; {{ row.NAME | default(...) }} allows for a column that may be missing."
+_FILL_IN = "Correct the record or the template. For a column that may be missing write {{ row.NAME | default(...) }}."

@@ -1,68 +1,24 @@
-"""What templates are made of: Jinja2 in its sandbox, without a clock or chance, and what its values become.
+"""The Jinja2 environment of templates: sandboxed, without a clock or random numbers.
 
-Where a value becomes text: null is nothing, booleans are ``true`` and ``false``, numbers are as they were written,
-lists and tables are JSON; NaN, Infinity and what is no JSON are an error, never a word.
+Jinja's own filters turn None into the word "None" and escape JSON for HTML. The filters that are replaced here follow
+``values.py`` instead: null is the empty text.
 """
 
 from __future__ import annotations
 
 import functools
-import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import jinja2
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from rowcall.model import json_values
-
-
-def text_of(value: Any) -> str:
-    """A value as the text that goes into a template.
-
-    Raises:
-        ValueError: NaN, Infinity, and what is no JSON.
-    """
-    if isinstance(value, str):
-        return str.__str__(value)
-    if isinstance(value, jinja2.Undefined):
-        return str(value)  # raises: it is a strict one
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int | float):
-        return str(_finite(value))
-    return json_values.dumps(plain(value)).decode()
-
-
-def _finite(number: float) -> float:
-    if type(number) is float and not math.isfinite(number):
-        raise ValueError(f"the value is {number}, which is no number that JSON has")
-    return number
-
-
-def plain(value: Any) -> Any:
-    """What an expression gave, as JSON: generators become lists, a missing value is an error.
-
-    Raises:
-        ValueError: NaN, Infinity, and what is no JSON.
-    """
-    if type(value) is str or value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, str | jinja2.Undefined):
-        return text_of(value)
-    if isinstance(value, int | float):
-        return _finite(value)
-    if isinstance(value, Mapping):
-        return {text_of(name): plain(item) for name, item in value.items()}
-    if isinstance(value, list | tuple | range | Iterator):
-        return [plain(item) for item in value]
-    raise ValueError(f"the value is a {type(value).__name__}, which is no JSON")
+from rowcall.templates.values import plain, text_of
 
 
 class _Sandbox(ImmutableSandboxedEnvironment):
-    """Looks up keys, and never the methods of a table: ``row.items`` is the column."""
+    """Looks up keys of a table and never its methods: ``row.items`` is the column ``items``, not ``dict.items``."""
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         if isinstance(obj, Mapping):
@@ -79,13 +35,13 @@ class _Sandbox(ImmutableSandboxedEnvironment):
 
 
 def missing_name_message(table: Mapping[str, Any], name: Any) -> str:
-    """What is said of a name that a table lacks."""
-    there = ", ".join(map(str, list(table)[:20])) or "nothing"
-    return f"there is no {name!r}; there is: {there}"
+    """Say that a table has no such name, and which names it has."""
+    names = ", ".join(map(str, list(table)[:20])) or "none"
+    return f"there is no {name!r}; the names are: {names}"
 
 
-def _as_json(value: Any, indent: int | None = None) -> str:
-    """The filter ``tojson``: JSON with its characters as they are, not escaped for HTML."""
+def _tojson_filter(value: Any, indent: int | None = None) -> str:
+    """JSON with its characters as they are. Jinja's own filter escapes them for HTML."""
     given = plain(value)
     return json_values.dumps(given).decode() if indent is None else _indented(given, " " * indent, "\n")
 
@@ -100,20 +56,19 @@ def _indented(value: Any, step: str, margin: str) -> str:
     return json_values.dumps(value).decode()
 
 
-def _joined(value: Iterable[Any], d: str = "", attribute: str | int | None = None) -> str:
-    """The filter ``join``, with values as text the way this module has it."""
+def _join_filter(value: Iterable[Any], d: str = "", attribute: str | int | None = None) -> str:
     items = value if attribute is None else (sandbox(None).getitem(item, attribute) for item in value)
     return text_of(d).join(map(text_of, items))
 
 
-def _formatted(value: Any, *args: Any, **kwargs: Any) -> str:
-    """The filter ``format``, where null is nothing."""
+def _format_filter(value: Any, *args: Any, **kwargs: Any) -> str:
     named = {name: "" if item is None else item for name, item in kwargs.items()}
     return text_of(value) % (named or tuple("" if item is None else item for item in args))
 
 
 def _on_text(filter_: Callable[..., Any]) -> Callable[..., Any]:
-    """A filter of Jinja that makes text of its value first, with null as nothing."""
+    """Wrap a filter of Jinja's so that it gets its value as text; null is the empty text."""
+    # Jinja passes some filters its context or environment first; those carry this mark.
     place = 1 if hasattr(filter_, "jinja_pass_arg") else 0
 
     @functools.wraps(filter_)
@@ -131,7 +86,11 @@ _TEXT_FILTERS = (
 
 @functools.cache
 def sandbox(escape: Callable[[str], str] | None) -> ImmutableSandboxedEnvironment:
-    """Where templates are compiled; ``escape`` is applied to the text of every value."""
+    """Return the environment in which templates are compiled.
+
+    Args:
+        escape: applied to the text of every value, as in the path of a URL.
+    """
     made = _Sandbox(
         undefined=jinja2.StrictUndefined,
         finalize=text_of if escape is None else lambda value: escape(text_of(value)),
@@ -139,7 +98,7 @@ def sandbox(escape: Callable[[str], str] | None) -> ImmutableSandboxedEnvironmen
         autoescape=False,
         cache_size=0,
     )
-    del made.globals["lipsum"], made.filters["random"]
+    del made.globals["lipsum"], made.filters["random"]  # random: the same record must give the same request
     made.filters |= {name: _on_text(made.filters[name]) for name in _TEXT_FILTERS}
-    made.filters |= {"tojson": _as_json, "join": _joined, "format": _formatted}
+    made.filters |= {"tojson": _tojson_filter, "join": _join_filter, "format": _format_filter}
     return made

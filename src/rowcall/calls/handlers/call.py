@@ -223,7 +223,7 @@ class Call(Verbs[Coroutine[Any, Any, Response]]):
             wire.emit(request_ended(self._job, error.failure))
             raise
         wire.emit(request_ended(self._job, reply))
-        return reply if 200 <= reply.status < 300 else _with_body(reply, endpoint.blotted(reply.body))
+        return reply if 200 <= reply.status < 300 else _with_body(reply, endpoint.without_secrets(reply.body))
 
     def _obey(self, error: StatusFailed) -> None:
         """A rest that was asked for begins now, whatever the handler makes of the exception."""

@@ -21,8 +21,8 @@ from rowcall.limits.room import Room
 from rowcall.limits.slots import Slots
 from rowcall.model.job import Job
 from rowcall.model.outcome import Classed, Failure, FailureClass, Outcome, Success
-from rowcall.providers.error_replies import one_line
 from rowcall.providers.handler_endpoint import Endpoint
+from rowcall.providers.parse_error_reply import one_line
 from rowcall.system.threads import Threads
 
 Function = Callable[[dict[str, Any], Any], Any]
@@ -123,15 +123,15 @@ class HandlerCaller:
         """Who pays: the first in the chain of causes that knows it, else the record."""
         known = next((each for each in _chain(error, set()) if isinstance(each, Classed)), None)
         if known:
-            return replace(known.failure, message=one_line(self._blotted(known.failure.message)))
+            return replace(known.failure, message=one_line(self._without_secrets(known.failure.message)))
         story = traceback.TracebackException(type(error), error, _own_part(error.__traceback__))
         first_line = str(story).strip().partition("\n")[0]
         message = f"{type(error).__name__}: {first_line}" if first_line else type(error).__name__
-        body = self._blotted("".join(story.format()))[-_KEPT_OF_TRACEBACK:]
-        return Failure(FailureClass.RECORD, "handler_error", one_line(self._blotted(message)), body=body)
+        body = self._without_secrets("".join(story.format()))[-_KEPT_OF_TRACEBACK:]
+        return Failure(FailureClass.RECORD, "handler_error", one_line(self._without_secrets(message)), body=body)
 
-    def _blotted(self, text: str) -> str:
-        return self._endpoint.blotted(text.encode("utf-8", "replace")).decode()
+    def _without_secrets(self, text: str) -> str:
+        return self._endpoint.without_secrets(text.encode("utf-8", "replace")).decode()
 
 
 def is_async(function: Function) -> bool:

@@ -10,8 +10,9 @@ import httpx
 from rowcall.client import CallFailed
 from rowcall.model.outcome import Failure, FailureClass, Reply, Usage
 from rowcall.model.prices import Prices
+from rowcall.providers.classify_error_reply import answer_failure, classify, html_failure
 from rowcall.providers.dialect import Dialect
-from rowcall.providers.error_replies import answer_failure, classify, html_failure, is_html
+from rowcall.providers.parse_error_reply import is_html
 
 
 class StatusFailed(CallFailed, httpx.HTTPStatusError):

@@ -29,7 +29,8 @@ from rowcall.run.open_input import open_input
 from rowcall.run.output_config import check_output_columns
 from rowcall.sources.base import Source
 from rowcall.sources.keys import Key, compile_key
-from rowcall.templates.compile import TemplateTree, check_columns
+from rowcall.templates.check_columns import check_columns
+from rowcall.templates.compile import TemplateTree
 
 T = TypeVar("T")
 

@@ -24,7 +24,7 @@ from rowcall.model.prices import usd
 from rowcall.progress import clean, counted, short_number, short_time
 from rowcall.run.open_input import open_input
 from rowcall.sources.keys import compile_key
-from rowcall.templates.compile import check_columns
+from rowcall.templates.check_columns import check_columns
 
 _SHOWN_BODY = 4_000
 """Characters of a request's body that are shown."""

@@ -102,6 +102,6 @@ def stop_hint(reason: str) -> str:
     """One line of advice about a run that stopped; empty where there is nothing to do."""
     if reason in STOPS:
         return STOPS[reason]
-    from rowcall.providers.error_replies import REASONS
+    from rowcall.providers.reply_reasons import REASONS
 
     return REASONS.get(reason, "")
