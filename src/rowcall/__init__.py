@@ -6,12 +6,12 @@
 
     async with rowcall.open("reviews.db", api="openai", concurrency=32) as job:
         await job.add(rowcall.read("reviews.csv"), key="id")
-        report = await job.run(label)                             # run again = go on
+        report = await job.run(label)                             # run it again to resume
         async for result in job.results(): ...
 
     rowcall.map(label, rows, key="id", store="reviews.db", api="openai")   # scripts and notebooks
 
-What a name needs is imported when it is first used.
+Each name is imported when it is first used, so that ``import rowcall`` is fast.
 """
 
 from importlib import import_module
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from rowcall.client import CallFailed
     from rowcall.engine.options import Report
     from rowcall.library import BatchJob, Result, read
-    from rowcall.library import map_rows as map  # noqa: A004  always said with its module: rowcall.map
-    from rowcall.library import open_job as open  # noqa: A004  rowcall.open
+    from rowcall.library import map_rows as map  # noqa: A004  used as rowcall.map
+    from rowcall.library import open_job as open  # noqa: A004  used as rowcall.open
     from rowcall.model.errors import ConfigError, InputError, RequestChanged, RowcallError, RunStopped, StoreError
     from rowcall.model.job import Status
 

@@ -325,7 +325,7 @@ async def test_a_job_is_used_inside_its_block(opened, rows):
         await job.add(rows(1), key="id")
         with pytest.raises(ValueError, match="needs a handler"):
             await job.run()
-        with pytest.raises(ValueError, match="one key"):
+        with pytest.raises(ValueError, match="the same key"):
             await job.add(rows(1), key="text")
 
 
@@ -336,7 +336,7 @@ async def test_a_job_runs_once_at_a_time(opened, rows, api):
         await job.add(rows(50), key="id")
         running = asyncio.create_task(job.run(sentiment))
         await api.wait_for_calls(3)
-        with pytest.raises(RuntimeError, match="under way"):
+        with pytest.raises(RuntimeError, match="still at work"):
             await job.run(other)
         job.stop()
         report = await running
@@ -418,7 +418,7 @@ def test_map_says_why_it_stopped(tmp_path, rows):
     async def poor(row, call):
         raise rowcall.StopRun("no credit")
 
-    with pytest.raises(rowcall.RunStopped, match="stopped: no credit\n  nothing is lost") as caught:
+    with pytest.raises(rowcall.RunStopped, match="stopped: no credit\n  Nothing is lost") as caught:
         rowcall.map(poor, rows(3), "id", store=tmp_path / "t.db", api="mock")
     assert (caught.value.reason, caught.value.exit_code) == ("stopped_by_handler", 3)
 

@@ -1,10 +1,10 @@
-"""Records that a program adds, kept so that they can be read as often as a run and its results need them."""
+"""Keeps the records that a program adds, so that a run, its results and its export can each read them."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Self
 
 from rowcall.calls.handlers import NotPlain, plain
 from rowcall.model import json_values
@@ -15,11 +15,11 @@ from rowcall.sources.base import Source
 
 Row = Mapping[str, Any]
 Records = str | Path | Source | Iterable[Row] | AsyncIterable[Row]
-"""What can be added: a file, what ``rowcall.read`` gives, rows, or rows that come asynchronously."""
+"""What can be added: a path, a source from ``rowcall.read``, rows, or an asynchronous iterable of rows."""
 
 
-class Staged:
-    """Several inputs as one source (see sources/base.py), in the order in which they were added."""
+class AddedRecords:
+    """All added inputs as one source (see sources/base.py), in the order in which they were added."""
 
     name = "records"
     rereadable = True
@@ -34,18 +34,18 @@ class Staged:
         return bool(self._sources)
 
     @classmethod
-    def of(cls, source: Source) -> Staged:
-        """One input alone."""
-        staged = cls()
-        staged.append(source)
-        return staged
+    def of(cls, source: Source) -> Self:
+        """Return a single input."""
+        added = cls()
+        added.append(source)
+        return added
 
     def append(self, source: Source) -> None:
-        """Take one more input in."""
+        """Add an input."""
         self._sources.append(source)
 
     def columns(self) -> list[str] | None:
-        """The columns of all inputs; None where one of them does not say."""
+        """Return the columns of all inputs; None if those of one input are not known in advance."""
         each = [source.columns() for source in self._sources]
         names = dict.fromkeys(name for columns in each if columns for name in columns)
         return list(names) if each and None not in each else None
@@ -55,18 +55,18 @@ class Staged:
             yield from source
 
 
-class Spool:
-    """Files in a folder for what can be read only once."""
+class TemporaryCopies:
+    """Copies inputs that can be read only once into files in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._count = 0
 
     async def source_of(self, records: Records) -> Source | None:
-        """A source that can be read again; None where there is no record.
+        """Return a source that can be read repeatedly; None if there are no records.
 
         Raises:
-            InputError: a row that is no mapping, or holds what no JSON can.
+            InputError: a row is not a mapping, or contains a value that JSON cannot hold.
         """
         if isinstance(records, str | Path):
             records = open_source(records)
@@ -98,5 +98,5 @@ def _line(row: Any, where: str) -> bytes:
     try:
         return json_values.dumps(plain(dict(row), "row")) + b"\n"
     except NotPlain as error:
-        remedy = "a row holds text, numbers, True, False, None, and lists and dicts of them"
+        remedy = "a row can hold text, numbers, True, False, None, and lists and dicts of these"
         raise InputError(where, str(error), remedy=remedy) from None

@@ -1,4 +1,4 @@
-"""What a run shows of itself where a program makes it: a notebook's cell, stderr where asked, else nothing."""
+"""Chooses how a run that a program starts shows its progress: in the notebook's cell, on stderr, or not at all."""
 
 from __future__ import annotations
 
@@ -13,25 +13,29 @@ from rowcall.model.events import Event, Listener
 from rowcall.progress import counted, short_time
 from rowcall.run.pipeline import Pipeline
 
-if TYPE_CHECKING:  # what draws is imported where something is drawn
+if TYPE_CHECKING:  # imports rich, which is needed only if something is shown
     from rowcall.progress import ProgressDisplay
 
 
 @dataclass(frozen=True, slots=True)
 class LiveDisplay:
-    """A display, if there is one, and who else listens."""
+    """The display, if there is one, and the program's own listener."""
 
     progress: ProgressDisplay | None
     emit: Listener | None
 
     @classmethod
     def here(cls, display: bool | None, emit: Listener | None) -> Self:
-        """The display that fits this place; ``display`` as ``rowcall.open`` takes it."""
+        """Choose the display; ``display`` has the same meaning as in ``rowcall.open``."""
         progress = None if display is False else _in_cell()
-        return cls(progress or (_on_stderr() if display else None), emit)
+        if display and progress is None:
+            from rowcall.progress import ProgressDisplay
+
+            progress = ProgressDisplay(sys.stderr)
+        return cls(progress, emit)
 
     def hear(self, event: Event) -> None:
-        """Pass an event on."""
+        """Pass an event to the listener and the display."""
         if self.emit:
             self.emit(event)
         if self.progress:
@@ -39,7 +43,7 @@ class LiveDisplay:
 
     @asynccontextmanager
     async def during(self, pipeline: Pipeline, limit: int | None) -> AsyncIterator[None]:
-        """Show a pipeline at work."""
+        """Show the pipeline's progress during the block."""
         if self.progress:
             self.progress.start(pipeline, limit=limit)
         try:
@@ -49,7 +53,7 @@ class LiveDisplay:
                 await self.progress.close()
 
     def ended(self, report: Report) -> None:
-        """Say how a run ended."""
+        """Show one line about how the run ended."""
         if self.progress:
             whole = f"{counted(report.total, 'record')}: {report.done:,} done, {report.failed:,} failed"
             why = "" if report.ending.reason == "done" else f"; {report.ending.message or report.ending.reason}"
@@ -57,16 +61,10 @@ class LiveDisplay:
 
 
 def _in_cell() -> ProgressDisplay | None:
-    """A display in the cell that runs; None where this is no notebook."""
+    """Return a display in the running cell; None outside a notebook."""
     if "IPython" not in sys.modules:
         return None
     from rowcall.progress.notebook_cell import CellProgress, cell_output
 
     handle = cell_output()
     return CellProgress(handle) if handle else None
-
-
-def _on_stderr() -> ProgressDisplay:
-    from rowcall.progress import ProgressDisplay
-
-    return ProgressDisplay(sys.stderr)

@@ -1,4 +1,4 @@
-"""An event loop of its own, in a thread, for programs that have none or cannot wait on theirs (a notebook)."""
+"""Runs a coroutine on an event loop in a thread, for programs without a loop and for notebooks, whose loop is busy."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 
 
-def apart(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """What ``work`` gives or raises, on a loop of its own. Ctrl+C here cancels it there, and waits for its end."""
-    return _Apart(work).wait()
+def run_in_thread(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run ``work`` on a new event loop in a new thread, and return its result or raise its exception.
+
+    Ctrl+C here cancels the work and waits until it has ended.
+    """
+    return _LoopThread(work).wait()
 
 
-class _Apart(Thread, Generic[T]):
+class _LoopThread(Thread, Generic[T]):
     def __init__(self, work: Callable[[], Coroutine[Any, Any, T]]) -> None:
         super().__init__(name="rowcall", daemon=True)
         self._work = work
@@ -28,7 +31,7 @@ class _Apart(Thread, Generic[T]):
     def run(self) -> None:
         try:
             self._result.set_result(asyncio.run(self._main()))
-        except BaseException as error:  # noqa: BLE001  it is raised again by ``wait``
+        except BaseException as error:  # noqa: BLE001  ``wait`` raises it again
             self._result.set_exception(error)
 
     async def _main(self) -> T:
@@ -48,6 +51,6 @@ class _Apart(Thread, Generic[T]):
     def _cancel(self) -> None:
         self._begun.wait()
         if self._task:
-            with suppress(RuntimeError):  # its loop is closed: it has ended meanwhile
+            with suppress(RuntimeError):  # the loop is already closed: the work has ended
                 self._task.get_loop().call_soon_threadsafe(self._task.cancel)
         self.join()
