@@ -96,7 +96,7 @@ async def test_curl_runs_and_shows_no_secret(project):
     assert words[:3] == ["-X", "POST", f"{project.api.url}/chat/completions"]
     assert "authorization: Bearer secret value" in words
     assert "x-note: n 'it'" in words
-    body = json.loads(words[words.index("--data-binary") + 1])
+    body = json.loads(words[words.index("--data-raw") + 1])
     assert body["messages"][1]["content"] == rows[1][1]
 
 

@@ -15,6 +15,7 @@ from rowcall.config.error_text import ConfigFault, name_of
 from rowcall.config.export_formats import EXPORT_SUFFIXES
 from rowcall.config.key_lines import KeyPath
 from rowcall.config.preset_defaults import PRESET_DEFAULTS, PresetDefaults
+from rowcall.config.reference_checks import broken_references
 from rowcall.config.references import SECRET_HEADERS, is_reference
 from rowcall.config.secret import Secret
 from rowcall.config.units import quoted
@@ -39,6 +40,8 @@ def broken_rules(data: SettingsTree) -> Iterator[ConfigFault]:
     for name, value in table_in(data, "request", "params").items():
         yield from _parameter(("request", "params", name), value)
     yield from _tree(("request", "body"), table_in(data, "request").get("body"))
+    for table in ("api", "request", "store"):
+        yield from broken_references(data.get(table), (table,))
 
 
 def table_in(data: SettingsTree, *path: str) -> SettingsTree:

@@ -22,6 +22,14 @@ _LOOKS = re.compile(
 """How well-known services write their keys (OpenAI, Anthropic, Google, GitHub, Slack, AWS), tokens, and URLs with a
 password, or with a key in their query."""
 
+_RANDOM = re.compile(r"(?=\w*\d\w*\d)(?=\w*[a-z])[A-Za-z0-9]{24,}", re.ASCII)
+"""Letters and digits that nobody would choose as a name."""
+
+
+def looks_like_key(text: str) -> bool:
+    """Whether a short text, such as the name of a variable, looks like a key itself."""
+    return bool(_LOOKS.search(text) or _RANDOM.fullmatch(text))
+
 
 def suspects(node: Any, path: KeyPath = (), *, by_name: bool) -> Iterator[KeyPath]:
     """Where in a tree of settings something looks like a secret; references and templates are none.

@@ -12,6 +12,7 @@ import click
 
 from rowcall.cli.setup.forecast import Foresight, Measured, changed_text, foresee
 from rowcall.cli.setup.sample_calls import Sample, outcome_text, outcomes
+from rowcall.cli.setup.shell_words import shell_word
 from rowcall.cli.setup.shown_requests import Preview, ShownRequest
 from rowcall.cli.shared.common import config_argument, config_options, load_config, setting_options
 from rowcall.cli.shared.config_places import placed
@@ -79,7 +80,7 @@ def _shown(config: Config, records: list[Record], requests: Preview) -> Iterator
 def _print_requests(shown: Iterator[tuple[str, ShownRequest]], *, curl: bool) -> None:
     for where, request in shown:
         if curl:
-            click.echo(f"# {clean(where)}\n{request.curl}\n")
+            click.echo(f"# {shell_word(clean(where))}\n{request.curl}\n")  # quoted: an interactive zsh runs comments
             continue
         body = _pretty(request.body)
         cut = body if len(body) <= _SHOWN_BODY else f"{body[:_SHOWN_BODY]}... ({len(body):,} characters)"

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rowcall.cli.setup.shell_words import LONGEST_WORD, shell_word
 from rowcall.config import Config, Reference
 from rowcall.engine.run_parts import call_key
 from rowcall.progress import clean
@@ -19,6 +20,9 @@ from rowcall.sources.keys import input_hash, request_hash
 
 _CURL_ADDS = ("host", "content-length")
 """Headers that every client writes by itself."""
+_JOIN = " \\\n  "
+_NUL = "; printf '\\000'; "
+"""Between two parts of a body: no word of a command can hold a NUL."""
 
 
 @dataclass(slots=True)
@@ -40,7 +44,7 @@ class Marks:
 
     def quoted(self, text: str) -> str:
         """The text as one word of a shell that puts the secrets in."""
-        return self._replaced(text, _quoted, '"{}"'.format) or "''"
+        return self._replaced(text, shell_word, '"{}"'.format) or "''"
 
     def _replaced(self, text: str, plain: Callable[[str], str], secret: Callable[[str], str]) -> str:
         if not self.by_mark:
@@ -53,9 +57,9 @@ class Marks:
             case "env":
                 return f"${reference.name}"
             case "file":
-                return f"$(cat {shlex.quote(str(self.folder / Path(reference.name).expanduser()))})"
+                return f"$(cat {shell_word(str(self.folder / Path(reference.name).expanduser()))})"
             case _:
-                return f"$({reference.name})"
+                return f"$({' '.join(map(shell_word, shlex.split(reference.name)))})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,23 +117,14 @@ class Preview:
 
     def _curl(self, method: str, url: str, headers: Mapping[str, str], body: str) -> str:
         quoted = self._marks.quoted
-        words = [f"curl -X {method} {quoted(url)}"]
-        words += [f"-H {quoted(f'{name}: {value}')}" for name, value in headers.items()]
-        if body:
-            words.append(f"--data-binary {quoted(body)}")
-        return " \\\n  ".join(words)
-
-
-def _quoted(text: str) -> str:
-    """A word of a shell; what would steer the terminal is written as an escape (bash, zsh, ksh)."""
-    if text.isprintable():
-        return shlex.quote(text)
-    return "$'" + "".join(_escaped(character) for character in text) + "'"
-
-
-def _escaped(character: str) -> str:
-    if character in "\\'":
-        return f"\\{character}"
-    if character.isprintable():
-        return character
-    return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", "replace"))
+        words = [f"curl -X {quoted(method)} {quoted(url)}"]
+        if any(sign in url for sign in "[]{}"):
+            words.append("--globoff")  # otherwise curl reads these signs as several URLs
+        words += [f"-H {quoted(f'{name}: {value}' if value else f'{name};')}" for name, value in headers.items()]
+        if not body:
+            return _JOIN.join(words)
+        word = quoted(body)
+        if "\0" not in body and len(word.encode()) <= LONGEST_WORD:
+            return _JOIN.join([*words, f"--data-raw {word}"])  # --data-binary takes @name for a file
+        parts = (f"printf '%s' {quoted(part)}" for part in body.split("\0"))
+        return f"{{ {_NUL.join(parts)}; }} | " + _JOIN.join([*words, "--data-binary @-"])
