@@ -1,8 +1,9 @@
-"""A function for each record: it gets the row and a ``call`` to the API, and what it returns is the answer.
+"""The function that rowcall runs for each record: it gets the row and a ``call``, and returns the answer.
 
-``call`` is like an httpx client, but paced, counted and classed: a reply that is no answer raises, and rowcall knows
-whether to wait, to try again or to stop. There is nothing to catch here. ``raise rowcall.Fail("why")`` gives a record
-up, ``rowcall.RetryLater(30)`` puts it off, ``rowcall.StopRun("why")`` stops the run.
+``call`` works like an httpx client, but keeps to the limits and counts every request. If a reply is not an answer, it
+raises, and rowcall decides whether to wait, to try again or to stop; there is nothing to catch here. To decide
+yourself, raise ``rowcall.Fail("why")`` to fail the record, ``rowcall.RetryLater(30)`` to try it again after 30 s, or
+``rowcall.StopRun("why")`` to stop the run.
 """
 
 import re
@@ -11,7 +12,7 @@ _WORD = re.compile(r"[a-z]+")
 
 
 async def judge(row, call):
-    """The sentiment of a sentence; where it is neutral, whether its longest word would have said otherwise."""
+    """Return the sentiment of a sentence. If it is neutral, also look up its longest word."""
     words = _WORD.findall(row["text"].lower())
     if not words:
         return {"label": "neutral", "score": 0.0, "because": None}  # no call at all

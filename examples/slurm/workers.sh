@@ -1,13 +1,13 @@
 #!/bin/bash
-# Eight workers in one allocation, until nothing of the batch job is left or the time is over:
+# Runs eight workers in one allocation, until the batch job is finished or the time is up:
 #   rowcall enqueue config.toml        # with [store] path = "postgresql://user@host/database"
 #   ROWCALL_STORE=postgresql://user@host/database sbatch workers.sh
-# Run it again for what is left. Keys come from the environment, as the config says.
+# Submit it again for what is left. API keys come from the environment, under the names that the config gives.
 #SBATCH --job-name=rowcall
 #SBATCH --ntasks=8
 #SBATCH --cpus-per-task=1
 #SBATCH --time=04:00:00
 #SBATCH --signal=TERM@60
-# 60 s before the end, each worker lets its calls end and gives the rest back.
+# On SIGTERM, 60 s before the end, each worker finishes its calls in flight and releases the other records.
 
 srun rowcall work --no-progress
