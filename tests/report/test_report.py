@@ -11,9 +11,9 @@ from aiohttp import web
 
 from rowcall.cli.shared.hints import hint_for
 from rowcall.model.errors import RowcallError
-from rowcall.report import gather, render
-from rowcall.report.charts import Axis, calls, failed_before, latencies, percentile
-from rowcall.report.svg import Band, Bars, Mark, Picture, draw, legend, ticks
+from rowcall.report import read_report, render
+from rowcall.report.charts import TimeAxis, calls, failed_before, latencies, percentile
+from rowcall.report.svg import Band, Bars, Chart, ChartLine, draw, legend, ticks
 from rowcall.run.pipeline import Pipeline
 from rowcall.store.call_history import History, Quiet, Slice, Span
 from rowcall.store.sqlite import SQLiteReader, SQLiteStore
@@ -46,7 +46,7 @@ class Page(HTMLParser):
 
 async def page_of(config, **how):
     async with await SQLiteReader.open(config.store_location.path) as reader:
-        return render(await gather(reader, config.name, **how), hint_for, version="1")
+        return render(await read_report(reader, config.name, **how), hint_for, version="1")
 
 
 def rows(count):
@@ -124,7 +124,7 @@ async def test_the_last_run_that_made_calls_or_all(job):
     config = await job(rows(10))
     await Pipeline(config).run()
     async with await SQLiteReader.open(config.store_location.path) as reader:
-        last, whole = await gather(reader, "t"), await gather(reader, "t", all_runs=True)
+        last, whole = await read_report(reader, "t"), await read_report(reader, "t", all_runs=True)
     assert [run.id for run in last.runs] == [1]
     assert [run.id for run in whole.runs] == [1, 2]
     assert sum(each.answered for each in last.history.slices.values()) == 10
@@ -136,7 +136,7 @@ async def test_without_a_run(tmp_path):
     async with await SQLiteStore.open(tmp_path / "s.db") as store:
         await store.request("k", "ask")
         with pytest.raises(RowcallError, match="no run yet"):
-            await gather(store, "k")
+            await read_report(store, "k")
 
 
 async def test_history_counts_each_call_once(job, api):
@@ -144,7 +144,7 @@ async def test_history_counts_each_call_once(job, api):
     api.poison = {"number 3 is good 1.0"}
     config = await job(rows(30))
     async with await SQLiteReader.open(config.store_location.path) as reader:
-        facts = await gather(reader, "t")
+        facts = await read_report(reader, "t")
         counts = await reader.counts("t")
     slices = facts.history.slices.values()
     assert sum(each.answered for each in slices) == 29
@@ -219,15 +219,15 @@ def test_ticks_are_round_and_reach_the_top(highest):
 def test_a_picture_stays_in_its_frame():
     """No shape begins left of the frame or ends right of it, and nothing is negative."""
     values = [0.0, 5.0, 2.5, 1e-9]
-    picture = Picture(
+    picture = Chart(
         "a < b",
         [Bars("x", "c", values), Bars("<y>", "d", values[::-1])],
         str,
         str,
         lambda number: f"<{number}>",
         [Band(-3, 99, "<band>")],
-        [Mark(4.0, "<limit>")],
-        [Mark(2.0, "<run>")],
+        [ChartLine(4.0, "<limit>")],
+        [ChartLine(2.0, "<run>")],
     )
     svg = str(draw(picture))
     for x, width in re.findall(r'<rect[^>]* x="([\d.]+)"[^>]* width="([\d.]+)"', svg):
@@ -240,5 +240,5 @@ def test_a_picture_stays_in_its_frame():
 
 def test_the_axis_of_a_long_picture_names_days():
     """Over more than a day a time is said with its date."""
-    assert re.fullmatch(r"\d\d:\d\d:\d\d", Axis(BEGIN, 10.0, 10).label(0))
-    assert re.fullmatch(r"\d\d \w+ \d\d:\d\d", Axis(BEGIN, 3600.0, 80).label(3))
+    assert re.fullmatch(r"\d\d:\d\d:\d\d", TimeAxis(BEGIN, 10.0, 10).label(0))
+    assert re.fullmatch(r"\d\d \w+ \d\d:\d\d", TimeAxis(BEGIN, 3600.0, 80).label(3))

@@ -14,7 +14,7 @@ from time import monotonic
 from typing import Self
 
 from rowcall.model.events import CallBegan, CallDropped, CallEnded, Event
-from rowcall.processes.messages import HelperReport, Orders, Task, packed, unpacked
+from rowcall.processes.messages import HelperReport, RunOrders, Task, packed, unpacked
 from rowcall.processes.share_slots import ProcessSlots
 
 VERB = "help-out"
@@ -39,7 +39,7 @@ class HelperLink:
         self._started = monotonic()
         self.pid = process.pid
         self.report: HelperReport | None = None
-        self.orders: Orders | None = None
+        self.orders: RunOrders | None = None
         self.calls: set[str] = set()
         self.cost = 0
 
@@ -64,15 +64,15 @@ class HelperLink:
     @property
     def process_slots(self) -> ProcessSlots:
         """Its slots: sent, confirmed and in use."""
-        report, orders = self.report or HelperReport(), self.orders or Orders()
+        report, orders = self.report or HelperReport(), self.orders or RunOrders()
         return ProcessSlots(orders.calls, report.calls, report.busy)
 
     def send_task(self, task: Task) -> None:
         """Send it the task, with which it starts to work."""
-        self.orders = Orders()
+        self.orders = RunOrders()
         self._writer.write(packed(task))
 
-    def send_orders(self, orders: Orders) -> None:
+    def send_orders(self, orders: RunOrders) -> None:
         """Send it orders, unless they are the same as the last ones."""
         if orders != self.orders:
             self.orders = orders

@@ -22,7 +22,7 @@ from rowcall.engine.store_sync import ASKED_ELSEWHERE
 from rowcall.model.errors import RowcallError
 from rowcall.model.events import Event, Followed, Listener, Resting, Stopping, StoreWaits
 from rowcall.model.run_stats import RunStats
-from rowcall.processes.messages import LENGTH, HelperReport, Orders, Task, packed, unpacked
+from rowcall.processes.messages import LENGTH, HelperReport, RunOrders, Task, packed, unpacked
 from rowcall.run.assembly import assemble_without_input
 from rowcall.run.job_store import open_store
 from rowcall.run.pipeline import CONNECTIONS
@@ -84,7 +84,7 @@ class Helper:
         self._task = task
         self._writer = writer
         self._engine: Engine | None = None
-        self._orders = Orders()
+        self._orders = RunOrders()
         self._events: list[Event] = []
         self._reported: HelperReport | None = None
         self._urgent = asyncio.Event()
@@ -139,7 +139,7 @@ class Helper:
             self._obey(engine, orders)
         self._obey(engine, replace(self._orders, stop=True, drop=True))  # the run has closed the connection
 
-    def _obey(self, engine: Engine, orders: Orders) -> None:
+    def _obey(self, engine: Engine, orders: RunOrders) -> None:
         input_ended, self._orders = orders.input_over and not self._orders.input_over, orders
         engine.grant(orders.calls, orders.among)
         engine.budget.learn_elsewhere(orders.spent)

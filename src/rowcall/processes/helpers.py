@@ -14,7 +14,7 @@ from rowcall.model.errors import Full
 from rowcall.model.events import CallBegan, CallDropped, CallEnded, Event, HelperDied, InputRead, Listener, Stopping
 from rowcall.model.outcome import Success
 from rowcall.processes.helper_link import HelperLink
-from rowcall.processes.messages import HelperReport, Orders, Task
+from rowcall.processes.messages import HelperReport, RunOrders, Task
 from rowcall.processes.share_slots import ProcessSlots, share_slots
 from rowcall.run.assembly import assemble
 
@@ -186,9 +186,9 @@ class HelperGroup:
             self._config, self._base_url, begun.run, begun.request, hash_, begun.known, trusted=engine.gate.succeeded
         )
 
-    def _orders(self, member: HelperLink, engine: Engine, calls: int, among: int) -> Orders:
+    def _orders(self, member: HelperLink, engine: Engine, calls: int, among: int) -> RunOrders:
         limited = engine.budget.limit is not None
-        return Orders(
+        return RunOrders(
             calls,
             among,
             spent=engine.budget.spent - member.cost if limited else 0,

@@ -49,7 +49,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Orders:
+class RunOrders:
     """What a helper must do from now on. Each message replaces the one before.
 
     Attributes:

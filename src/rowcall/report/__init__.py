@@ -1,6 +1,6 @@
-"""The picture of a run: one self-contained page, made from the store alone."""
+"""Makes the report: one self-contained HTML page about a batch job, read from the store alone."""
 
 from rowcall.report.page import render
-from rowcall.report.report_data import Facts, gather
+from rowcall.report.report_data import ReportData, read_report
 
-__all__ = ["Facts", "gather", "render"]
+__all__ = ["ReportData", "read_report", "render"]

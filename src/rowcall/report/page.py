@@ -1,9 +1,8 @@
-"""The page: one file, no network, no script. All that comes from the data or the API is escaped."""
+"""Renders the report as one HTML page without scripts or links. Text from the data or the API is escaped."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
 from typing import Any
 
 import jinja2
@@ -12,37 +11,37 @@ from markupsafe import Markup
 from rowcall.model.prices import nano, usd
 from rowcall.progress.number_text import clean, latency_text, rate_text, short_number, short_time
 from rowcall.report import charts
-from rowcall.report.report_data import Facts, moment
-from rowcall.report.svg import Picture, draw, legend
+from rowcall.report.report_data import ReportData, moment
+from rowcall.report.svg import Chart, draw, legend
 from rowcall.store.types import RunRow
 
 MOST_RUNS = 20
-"""Runs in the table."""
+"""The most runs in the table."""
 _SHOWN_SETTINGS = ("pace", "retry", "stop", "api")
 
 
-def render(facts: Facts, hint: Callable[[str], str], *, version: str) -> str:
-    """The page as HTML.
+def render(data: ReportData, hint: Callable[[str], str], *, version: str) -> str:
+    """Return the page as HTML.
 
     Args:
-        facts: what it shows.
-        hint: what to do about a reason.
-        version: of rowcall.
+        data: the contents.
+        hint: returns what to do about a failure reason.
+        version: rowcall's version.
     """
     return (
         _environment()
         .get_template("page.html")
         .render(
-            facts=facts,
-            s=facts.summary,
-            tiles=_tiles(facts),
-            calls=_shown(charts.calls(facts)),
-            latencies=_shown(charts.latencies(facts)),
-            tokens=_shown(charts.tokens(facts)),
-            money=_shown(charts.money(facts)),
-            limits=_limits(facts.runs[-1]),
-            runs=facts.runs[-MOST_RUNS:],
-            quiet=[(stretch, charts.failed_before(facts, stretch)) for stretch in facts.history.quiet],
+            data=data,
+            s=data.summary,
+            tiles=_tiles(data),
+            calls=_shown(charts.calls(data)),
+            latencies=_shown(charts.latencies(data)),
+            tokens=_shown(charts.tokens(data)),
+            money=_shown(charts.money(data)),
+            limits=_limits(data.runs[-1]),
+            runs=data.runs[-MOST_RUNS:],
+            quiet=[(quiet, charts.failed_before(data, quiet)) for quiet in data.history.quiet],
             hint=hint,
             version=version,
         )
@@ -55,7 +54,7 @@ def _environment() -> jinja2.Environment:
     )
     environment.filters |= {
         "clean": lambda value: clean(str(value)),
-        "time": lambda text: _local(moment(text)),
+        "time": lambda text: moment(text).astimezone().strftime("%Y-%m-%d %H:%M:%S %Z"),
         "seconds": short_time,
         "latency": latency_text,
         "number": lambda number: f"{number:,}",
@@ -64,40 +63,36 @@ def _environment() -> jinja2.Environment:
     return environment
 
 
-def _local(when: datetime) -> str:
-    return when.astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
-
-
 def _elapsed(run: RunRow) -> str:
     if run.ended_at is None:
         return "still running" if run.alive else "died"
     return short_time((moment(run.ended_at) - moment(run.started_at)).total_seconds())
 
 
-def _shown(picture: Picture | None) -> dict[str, Markup] | None:
-    """A picture with its legend."""
-    return None if picture is None else {"svg": draw(picture), "legend": legend(picture.bars)}
+def _shown(chart: Chart | None) -> dict[str, Markup] | None:
+    """Draw a chart and its legend."""
+    return None if chart is None else {"svg": draw(chart), "legend": legend(chart.bars)}
 
 
-def _tiles(facts: Facts) -> list[tuple[str, str]]:
-    """The figures at the top: a name and a value each."""
-    s = facts.summary
-    left = s.pending + s.running
-    tiles = [("done", f"{s.done:,}"), ("failed", f"{s.failed:,}"), ("left", f"{left:,}")]
-    tiles += [("calls charged", f"{s.attempts:,}")]
-    tiles += [("done a second", rate_text(s.rate_per_s))] * bool(s.rate_per_s) if s.rate_per_s else []
+def _tiles(data: ReportData) -> list[tuple[str, str]]:
+    """Return the names and values of the figures at the top."""
+    s = data.summary
+    tiles = [("done", f"{s.done:,}"), ("failed", f"{s.failed:,}"), ("left", f"{s.pending + s.running:,}")]
+    tiles.append(("attempts", f"{s.attempts:,}"))
+    if s.rate_per_s:
+        tiles.append(("rate", rate_text(s.rate_per_s)))
     p50, p95 = s.latency_ms.p50, s.latency_ms.p95
     if p50 is not None and p95 is not None:
         tiles += [("p50", latency_text(p50 / 1000)), ("p95", latency_text(p95 / 1000))]
     if s.tokens.input or s.tokens.output:
         tiles += [("tokens in", short_number(s.tokens.input)), ("tokens out", short_number(s.tokens.output))]
     if s.cost_usd is not None:
-        tiles.append(("spent", usd(nano(s.cost_usd))))
+        tiles.append(("cost", usd(nano(s.cost_usd))))
     return tiles
 
 
 def _limits(run: RunRow) -> list[tuple[str, Any]]:
-    """Settings in force: those that say how fast, how often, until when; no table that holds what is sent."""
+    """Return the settings of rates, retries and stops. Tables that hold what is sent are left out."""
     settings = []
     for table in _SHOWN_SETTINGS:
         for name, value in (run.settings.get(table) or {}).items():

@@ -1,4 +1,4 @@
-"""What the page shows, read from the store."""
+"""Reads from the store what the report shows."""
 
 from __future__ import annotations
 
@@ -12,23 +12,25 @@ from rowcall.store.call_history import History, Span
 from rowcall.store.types import RunRow
 
 MOST_SLICES = 80
-"""Slices of time that a picture has, at most."""
+"""The most slices of time in a chart."""
 _WIDTHS = (0.25, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400)
 _QUIET_AT_LEAST = 3.0
-"""Seconds without the end of a call that are worth naming."""
+"""Seconds without the end of a call from which the report lists them."""
 _QUIET_TIMES = 3
-"""And so many times as long as 95 in 100 calls took in the last run."""
+"""And at least so many times the p95 latency of the last run."""
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
-    """All of it: how the kind stands, the runs shown, how calls went in them, and when it was read.
+class ReportData:
+    """The contents of the report.
 
     Attributes:
-        summary: the kind as a whole.
+        summary: the state of the whole kind.
         runs: the runs shown, oldest first.
-        earlier: how many runs there were before.
-        span: the time of the pictures, from the begin of the first run to the end of the last one.
+        earlier: the number of earlier runs, which are not shown.
+        span: the time that the charts cover, from the start of the first run to the end of the last one.
+        history: what happened to the calls in that time.
+        made_at: when it was read.
     """
 
     summary: Summary
@@ -39,27 +41,24 @@ class Facts:
     made_at: datetime
 
 
-async def gather(reader: Reader, kind: str, *, all_runs: bool = False, now: datetime | None = None) -> Facts:
-    """Read what the page shows: the last run that made calls, or all runs.
+async def read_report(reader: Reader, kind: str, *, all_runs: bool = False, now: datetime | None = None) -> ReportData:
+    """Read the data of the last run that made calls, or of all runs.
 
     Raises:
-        RowcallError: there was no run yet.
+        RowcallError: there has been no run yet.
     """
     made_at = now or datetime.now(UTC)
     runs = await reader.runs(kind)
     if not runs:
-        raise RowcallError(f"{kind}: there was no run yet", remedy="rowcall run makes one")
-    shown = runs if all_runs else [_worth_showing(runs)]
+        raise RowcallError(f"{kind}: there has been no run yet", remedy="start one with: rowcall run")
+    shown = (
+        runs if all_runs else [next((run for run in reversed(runs) if run.alive or run.totals.get("calls")), runs[-1])]
+    )
     summary = await summarise(reader, kind)
     span = _span(shown, made_at)
     quiet = max(_QUIET_AT_LEAST, _QUIET_TIMES * (summary.latency_ms.p95 or 0.0) / 1000)
     history = _within_runs(await reader.history(kind, span, quiet), shown)
-    return Facts(summary, tuple(shown), 0 if all_runs else runs.index(shown[0]), span, history, made_at)
-
-
-def _worth_showing(runs: list[RunRow]) -> RunRow:
-    """The newest run that made calls or is still at it; else the newest."""
-    return next((run for run in reversed(runs) if run.alive or run.totals.get("calls")), runs[-1])
+    return ReportData(summary, tuple(shown), 0 if all_runs else runs.index(shown[0]), span, history, made_at)
 
 
 def _span(runs: list[RunRow], now: datetime) -> Span:
@@ -71,17 +70,17 @@ def _span(runs: list[RunRow], now: datetime) -> Span:
 
 
 def _within_runs(history: History, runs: list[RunRow]) -> History:
-    """Without the stretches in which no run was under way."""
+    """Remove the quiet periods that contain the end of a run, because no run was at work then."""
     ends = [run.ended_at for run in runs[:-1] if run.ended_at]
     quiet = tuple(q for q in history.quiet if not any(q.since <= end < q.until for end in ends))
     return replace(history, quiet=quiet)
 
 
 def moment(text: str) -> datetime:
-    """A time of the store."""
+    """Parse a time as the store writes it."""
     return datetime.fromisoformat(text)
 
 
 def stamp(when: datetime) -> str:
-    """A time as the store writes it."""
+    """Format a time as the store writes it: ISO-8601 UTC with milliseconds."""
     return when.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

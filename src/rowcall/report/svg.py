@@ -1,4 +1,4 @@
-"""Small pictures as SVG: bars over an axis, lines, bands. All text goes in escaped."""
+"""Draws charts as SVG: stacked bars over a horizontal axis, lines and bands. All text is escaped."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _STEPS = (1, 2, 2.5, 5, 10)
 _MOST_TICKS = 5
 
 Label = Callable[[float], str]
-"""How a value of an axis is written."""
+"""Formats a value of an axis."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """Bars of one colour, one for each slice; several lie on top of each other.
+    """Bars of one colour, one per slice. Several series are stacked.
 
     Attributes:
-        name: for the legend and the tooltip.
-        style: the class of the stylesheet that colours it.
-        values: one for each slice.
+        name: the name in the legend and the tooltip.
+        style: the CSS class that colours them.
+        values: the heights, one per slice.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Bars:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """A stretch of the horizontal axis, in slices, with what is said about it."""
+    """A marked part of the horizontal axis, in slices, with its tooltip."""
 
     start: float
     end: float
@@ -41,27 +41,27 @@ class Band:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    """A line across the picture: ``at`` is a value of the vertical axis, or a place in slices."""
+class ChartLine:
+    """A labelled line across the chart: ``at`` is a value of the vertical axis, or a position in slices."""
 
     at: float
     words: str
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
-    """What is drawn.
+class Chart:
+    """A chart to draw.
 
     Attributes:
-        title: for those who cannot see it.
-        bars: from the bottom up.
-        x_label: what stands below slice ``n``.
-        y_label: how a value is written.
-        tooltip: what is said of slice ``n``.
-        bands: behind the bars.
-        across: horizontal marks.
-        down: vertical marks.
-        x_shift: where a label of the horizontal axis belongs in its slice: 0 at the begin, 0.5 in the middle.
+        title: the description for screen readers.
+        bars: the series, from the bottom up.
+        x_label: formats the label below slice ``n``.
+        y_label: formats a value of the vertical axis.
+        tooltip: returns the tooltip of slice ``n``.
+        bands: drawn behind the bars.
+        across: horizontal lines.
+        down: vertical lines.
+        x_shift: the position of a label within its slice: 0 at its start, 0.5 in its middle.
     """
 
     title: str
@@ -70,84 +70,80 @@ class Picture:
     y_label: Label
     tooltip: Callable[[int], str]
     bands: Sequence[Band] = field(default=())
-    across: Sequence[Mark] = field(default=())
-    down: Sequence[Mark] = field(default=())
+    across: Sequence[ChartLine] = field(default=())
+    down: Sequence[ChartLine] = field(default=())
     x_shift: float = 0.0
 
     @property
     def slices(self) -> int:
-        """How many bars there are side by side."""
+        """The number of slices."""
         return max((len(bars.values) for bars in self.bars), default=0)
 
 
-def draw(picture: Picture) -> Markup:
-    """The picture."""
-    frame = _Frame(max(1, picture.slices), _top(picture))
+def draw(chart: Chart) -> Markup:
+    """Draw a chart."""
+    frame = _Frame(max(1, chart.slices), _top(chart))
     parts = [
-        *_bands(picture, frame),
-        *_grid(picture, frame),
-        *_bars(picture, frame),
-        *_across(picture, frame),
-        *_down(picture, frame),
-        *_x_axis(picture, frame),
+        *_bands(chart, frame),
+        *_grid(chart, frame),
+        *_bars(chart, frame),
+        *_across(chart, frame),
+        *_down(chart, frame),
+        *_x_axis(chart, frame),
     ]
     return Markup('<svg viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>').format(
-        WIDTH, HEIGHT, picture.title, Markup("").join(parts)
+        WIDTH, HEIGHT, chart.title, Markup("").join(parts)
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """From slices and values to the places of the picture."""
+    """Converts slices and values to coordinates."""
 
     slices: int
     top: float
 
-    def x(self, place: float) -> float:
-        return round(LEFT + (WIDTH - LEFT - RIGHT) * min(max(place, 0), self.slices) / self.slices, 2)
+    def x(self, position: float) -> float:
+        return round(LEFT + (WIDTH - LEFT - RIGHT) * min(max(position, 0), self.slices) / self.slices, 2)
 
     def y(self, value: float) -> float:
         return round(HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * min(value / self.top, 1.0), 2)
 
 
-def _top(picture: Picture) -> float:
-    """The highest tick: a round number above all bars and marks."""
-    highest = max((sum(column) for column in zip(*(bars.values for bars in picture.bars), strict=True)), default=0.0)
-    return ticks(max([highest, *(mark.at for mark in picture.across)]))[-1]
+def _top(chart: Chart) -> float:
+    """Return the highest tick: a round number above all bars and lines."""
+    highest = max((sum(column) for column in zip(*(bars.values for bars in chart.bars), strict=True)), default=0.0)
+    return ticks(max([highest, *(mark.at for mark in chart.across)]))[-1]
 
 
 def ticks(highest: float) -> list[float]:
-    """Round numbers from 0 up to ``highest`` or just above it, at most six."""
+    """Return at most six round numbers from 0 to the first one that is not below ``highest``."""
     if highest <= 0:
         return [0.0, 1.0]
-    power = 10.0 ** _floor_log10(highest / _MOST_TICKS)
+    power = 10.0 ** int(f"{highest / _MOST_TICKS:e}".partition("e")[2])  # exact, unlike math.log10
     step = next(step * power for step in _STEPS if highest / (step * power) <= _MOST_TICKS)
     count = int(-(-highest // step))
     return [round(number * step, 12) for number in range(count + 1)]
 
 
-def _floor_log10(number: float) -> int:
-    return int(f"{number:e}".partition("e")[2])
-
-
-def _grid(picture: Picture, frame: _Frame) -> Iterator[Markup]:
+def _grid(chart: Chart, frame: _Frame) -> Iterator[Markup]:
     for value in ticks(frame.top):
         y = frame.y(value)
         yield Markup('<line class="grid" x1="{}" x2="{}" y1="{}" y2="{}"/>').format(LEFT, WIDTH - RIGHT, y, y)
-        yield Markup('<text class="tick end" x="{}" y="{}">{}</text>').format(LEFT - 6, y + 4, picture.y_label(value))
+        yield Markup('<text class="tick end" x="{}" y="{}">{}</text>').format(LEFT - 6, y + 4, chart.y_label(value))
 
 
-def _bars(picture: Picture, frame: _Frame) -> Iterator[Markup]:
-    for number in range(picture.slices):
-        rects = list(_column(picture, frame, number))
+def _bars(chart: Chart, frame: _Frame) -> Iterator[Markup]:
+    for number in range(chart.slices):
+        rects = list(_column(chart, frame, number))
         if rects:
-            yield Markup("<g><title>{}</title>{}</g>").format(picture.tooltip(number), Markup("").join(rects))
+            yield Markup("<g><title>{}</title>{}</g>").format(chart.tooltip(number), Markup("").join(rects))
 
 
-def _column(picture: Picture, frame: _Frame, number: int) -> Iterator[Markup]:
+def _column(chart: Chart, frame: _Frame, number: int) -> Iterator[Markup]:
     x, below = frame.x(number), 0.0
     width = max(0.5, round((frame.x(number + 1) - x) * 0.88, 2))
-    for bars in picture.bars:
+    for bars in chart.bars:
         if value := bars.values[number]:
             bottom, top = frame.y(below), frame.y(below + value)
             below += value
@@ -155,35 +151,35 @@ def _column(picture: Picture, frame: _Frame, number: int) -> Iterator[Markup]:
             yield shape.format(bars.style, x, top, width, max(0.8, round(bottom - top, 2)))
 
 
-def _bands(picture: Picture, frame: _Frame) -> Iterator[Markup]:
-    for band in picture.bands:
+def _bands(chart: Chart, frame: _Frame) -> Iterator[Markup]:
+    for band in chart.bands:
         x, width = frame.x(band.start), max(1.0, round(frame.x(band.end) - frame.x(band.start), 2))
         shape = Markup('<rect class="band" x="{}" y="{}" width="{}" height="{}"><title>{}</title></rect>')
         yield shape.format(x, TOP, width, HEIGHT - TOP - BOTTOM, band.words)
 
 
-def _across(picture: Picture, frame: _Frame) -> Iterator[Markup]:
-    for mark in picture.across:
+def _across(chart: Chart, frame: _Frame) -> Iterator[Markup]:
+    for mark in chart.across:
         y = frame.y(mark.at)
         yield Markup('<line class="mark" x1="{}" x2="{}" y1="{}" y2="{}"/>').format(LEFT, WIDTH - RIGHT, y, y)
         yield Markup('<text class="tick end" x="{}" y="{}">{}</text>').format(WIDTH - RIGHT - 2, y - 4, mark.words)
 
 
-def _down(picture: Picture, frame: _Frame) -> Iterator[Markup]:
-    for row, mark in enumerate(picture.down):
+def _down(chart: Chart, frame: _Frame) -> Iterator[Markup]:
+    for row, mark in enumerate(chart.down):
         x = frame.x(mark.at)
         yield Markup('<line class="mark" x1="{}" x2="{}" y1="{}" y2="{}"/>').format(x, x, TOP, HEIGHT - BOTTOM)
         yield Markup('<text class="tick" x="{}" y="{}">{}</text>').format(x + 3, TOP + 10 + 13 * row, mark.words)
 
 
-def _x_axis(picture: Picture, frame: _Frame) -> Iterator[Markup]:
+def _x_axis(chart: Chart, frame: _Frame) -> Iterator[Markup]:
     every = max(1, -(-frame.slices // 8))
     for number in range(0, frame.slices, every):
         text = Markup('<text class="tick middle" x="{}" y="{}">{}</text>')
-        yield text.format(frame.x(number + picture.x_shift), HEIGHT - 8, picture.x_label(number))
+        yield text.format(frame.x(number + chart.x_shift), HEIGHT - 8, chart.x_label(number))
 
 
 def legend(bars: Iterable[Bars]) -> Markup:
-    """The names of the colours, those that occur."""
+    """Return the names and colours of the series that have any bars."""
     entry = Markup('<span class="key"><i class="{}"></i><bdi>{}</bdi></span>')
     return Markup(" ").join(entry.format(each.style, each.name) for each in bars if any(each.values))

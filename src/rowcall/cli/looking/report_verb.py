@@ -12,7 +12,7 @@ from rowcall.cli.shared.common import only_kind, store_location, store_options
 from rowcall.cli.shared.hints import hint_for
 from rowcall.model.errors import OutputError
 from rowcall.model.store_location import StoreLocation
-from rowcall.report import gather, render
+from rowcall.report import read_report, render
 from rowcall.store.open_at import open_reader
 
 
@@ -50,4 +50,4 @@ async def _page(config: Path, store: StoreLocation | None, name: str | None, *, 
     place, kind = store_location(config, store)
     async with await open_reader(place) as reader:
         kind = only_kind(await reader.kinds(), name or kind, place)
-        return render(await gather(reader, kind, all_runs=all_runs), hint_for, version=__version__)
+        return render(await read_report(reader, kind, all_runs=all_runs), hint_for, version=__version__)
