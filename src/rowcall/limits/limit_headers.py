@@ -82,7 +82,7 @@ def _limits(names: list[str], headers: Mapping[str, str]) -> Iterator[LimitHeade
     by_name: defaultdict[str, dict[str, str]] = defaultdict(dict)
     for header in names:
         if found := _NAME.fullmatch(header):
-            by_name[found["unit"] or found["before"] or ""][found["what"] or found["limits_in"]] = headers[header]
+            by_name[found["unit"] or found["before"] or ""][found["what"] or found["field"]] = headers[header]
     for unit, words in by_name.items():
         yield from _one(unit, words.get("limit"), words.get("remaining"), words.get("reset"), now)
     if "ratelimit" in headers:
@@ -91,7 +91,7 @@ def _limits(names: list[str], headers: Mapping[str, str]) -> Iterator[LimitHeade
 
 _NAME = re.compile(
     r"(?:x-)?rate-?limit-(?P<what>limit|remaining|reset)(?:-(?P<unit>[a-z-]+))?"
-    r"|anthropic-ratelimit-(?P<before>[a-z-]+)-(?P<said>limit|remaining|reset)"
+    r"|anthropic-ratelimit-(?P<before>[a-z-]+)-(?P<field>limit|remaining|reset)"
 )
 
 
