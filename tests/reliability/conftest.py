@@ -1,4 +1,4 @@
-"""What must survive: real faults against the real command. R1 to R23 are the rows of the README's table."""
+"""What must survive: real faults against the real command. R1 to R23 are the rows of the table in tests/README.md."""
 
 from __future__ import annotations
 

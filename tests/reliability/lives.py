@@ -105,7 +105,7 @@ class Lives:
         assert lost <= sum(life.in_flight for life in self.lives) + len(self.lives) * groups * CONCURRENCY
 
     def figures(self):
-        """Calls repeated and in flight, per kill, for the README."""
+        """Calls repeated and in flight, per kill, for the table in tests/README.md."""
         repeated = [len(life.lost) for life in self.lives]
         flying = [life.in_flight for life in self.lives]
         mean, flew = (sum(each) / len(self.lives) for each in (repeated, flying))
