@@ -78,7 +78,7 @@ async def test_a_claim_that_was_given_up(postgres_server, database_url, desk_of)
         wire.lose_replies_to_commits(99)
         with pytest.raises(Busy, match="cannot be reached"):
             await desk.claim()
-        await asyncio.gather(*desk.store._errands)
+        await asyncio.gather(*desk.store._background)
         wire.lose_replies_to_commits(0)
         await desk.store.beat(desk.session)
         assert await desk.keys() == ["a", "b", "c"]
@@ -270,7 +270,7 @@ async def test_cancelled_at_any_moment(postgres_server, database_url, desk, desk
         loop.call_later(0.0005 * (number % 60), task.cancel)
         await asyncio.wait([task])
     await desk.store.end_session(desk.session)
-    await asyncio.gather(*desk.store._errands)
+    await asyncio.gather(*desk.store._background)
     assert await desk.store.left("k", desk.pass_) == Left(False, 0.0)
     database = database_url.rpartition("/")[2]
     open_ = f"SELECT state FROM pg_stat_activity WHERE datname = '{database}' AND state LIKE 'idle in%'"
@@ -285,7 +285,7 @@ async def test_a_cancelled_claim_is_put_back(desk):
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    await asyncio.gather(*desk.store._errands)
+    await asyncio.gather(*desk.store._background)
     jobs = await desk.claim()
     assert [(job.key, job.fresh, job.attempts) for job in jobs] == [(key, True, 0) for key in "abc"]
 

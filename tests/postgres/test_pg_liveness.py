@@ -10,7 +10,7 @@ import pytest
 from pgwire import Wire
 from storekit import Desk
 
-from rowcall.store.postgres import PostgresStore, floors
+from rowcall.store.postgres import PostgresStore, claim_starts
 from rowcall.store.postgres.locks import LockWatch
 from rowcall.store.postgres.pool import Database
 
@@ -158,7 +158,7 @@ async def test_every_transaction_has_its_limits(database_url, pooled_url, pooled
 def easily_slow(monkeypatch):
     """Every claim is slow, every open transaction old and worth a word."""
     for name in ("SLOW", "OLD", "WORTH_SAYING", "_EVERY"):
-        monkeypatch.setattr(floors, name, 0.0)
+        monkeypatch.setattr(claim_starts, name, 0.0)
 
 
 async def test_a_transaction_that_is_held_open(open_desk, database_url, easily_slow):
@@ -172,7 +172,7 @@ async def test_a_transaction_that_is_held_open(open_desk, database_url, easily_s
         holder = held.info.backend_pid
         jobs = await desk.claim(2)
         assert [job.key for job in jobs] == ["a", "b"]
-        assert desk.store._floors.of(("k", desk.pass_)) == jobs[-1].row
+        assert desk.store._claim_starts.of(("k", desk.pass_)) == jobs[-1].row
         await desk.release(jobs[0])
         assert await desk.keys(2) == ["c", "d"]
         assert await desk.keys(9) == ["a", "e", "f", "g"]

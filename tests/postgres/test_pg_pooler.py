@@ -73,4 +73,4 @@ async def desk(store, clock, open_store):
 async def test_it_is_known_to_be_a_pooler(desk):
     """No session has a lock."""
     assert desk.store._database.pooled
-    assert desk.store._locks == {}
+    assert desk.store._session_locks == {}

@@ -47,7 +47,7 @@ async def test_a_claim_costs_the_same(tmp_path):
         took.sort()
         p50, p99 = (1000 * took[int(share * len(took))] for share in (0.5, 0.99))
         print(f"claims of {GROUP} beside {ENDED:,} ended rows: p50 {p50:.1f} ms, p99 {p99:.1f} ms")
-        plan = await store._line.run(plan_of_a_claim)
+        plan = await store._thread.run(plan_of_a_claim)
         assert not [step for step in plan if "SCAN jobs" in step and "USING" not in step], plan
 
 

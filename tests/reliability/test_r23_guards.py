@@ -22,7 +22,7 @@ GUARDS = {
         "store/test_store_contract.py",
     ),
     "a transaction that writes begins with the write lock": (
-        "store/sqlite/line.py",
+        "store/sqlite/connection_thread.py",
         '"BEGIN IMMEDIATE"',
         '"BEGIN"',
         "store/test_sqlite.py",

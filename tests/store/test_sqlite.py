@@ -25,6 +25,7 @@ from storekit import entry, failure
 from rowcall.model.errors import Busy, Corrupt, Full, NoStore, ReadOnly, SchemaMismatch, StoreError, Unavailable
 from rowcall.model.job import Status
 from rowcall.model.outcome import Action, Settlement
+from rowcall.store.queries import retry_cancel
 from rowcall.store.sqlite import SQLiteReader, SQLiteStore, file
 from rowcall.store.sqlite.clock import due, seconds, stamp
 from rowcall.store.sqlite.file import VERSION
@@ -191,7 +192,7 @@ async def test_no_thread_is_left(path):
 async def test_no_thread_is_left_when_opening_waits_in_vain(store, path):
     """Opening that gives up on a busy file ends the connection's thread."""
     before = set(threading.enumerate())
-    with store._turn.held(1), pytest.raises(Busy):
+    with store._write_lock.held(1), pytest.raises(Busy):
         await SQLiteStore.open(path, busy_wait=0.1)
     for thread in set(threading.enumerate()) - before:
         thread.join(2)
@@ -255,11 +256,11 @@ async def test_disk_full(store, path, desk):
     """With no space left the verb says so, nothing stored is lost, and it goes on once there is space."""
     await desk.bring("a")
     pages = "PRAGMA max_page_count = {}"
-    await store._line.run(lambda connection: connection.execute(pages.format(60)).fetchall())
+    await store._thread.run(lambda connection: connection.execute(pages.format(60)).fetchall())
     with pytest.raises(Full, match="no space"):
         await desk.bring(*(f"key{n}" for n in range(3000)))
     assert set(await desk.statuses()) == {"a"}
-    await store._line.run(lambda connection: connection.execute(pages.format(2**30)).fetchall())
+    await store._thread.run(lambda connection: connection.execute(pages.format(2**30)).fetchall())
     assert await desk.bring(*(f"key{n}" for n in range(3000))) == Enqueued(new=3000)
     assert await store.check() == []
 
@@ -357,7 +358,7 @@ async def test_plans(desk, store):
     """Claim, settle, left and reap never walk over all jobs, and sort no more than a claim's limit in each arm."""
     statements = []
     await desk.bring("a", "b", "c")
-    await store._line.run(lambda connection: connection.set_trace_callback(statements.append))
+    await store._thread.run(lambda connection: connection.set_trace_callback(statements.append))
     a, b, c = await desk.claim()
     await desk.done(a)
     await desk.retry(b)
@@ -367,11 +368,11 @@ async def test_plans(desk, store):
     await store.reap()
     await store.beat(desk.session)
     await store.end_session(desk.session)
-    await store._line.run(lambda connection: connection.set_trace_callback(None))
+    await store._thread.run(lambda connection: connection.set_trace_callback(None))
     wanted = [text for text in statements if re.match(r"\s*(SELECT|UPDATE)", text) and "jobs" in text]
     assert len(wanted) > 12
     for statement in wanted:
-        plan = await store._line.run(_plan, statement)
+        plan = await store._thread.run(_plan, statement)
         assert _walks(plan) == [], (statement, plan)
         assert len([step for step in plan if "TEMP B-TREE" in step]) <= 1, (statement, plan)
 
@@ -385,11 +386,11 @@ async def test_plan_of_a_claim(desk, store):
     """Each arm of a claim is read from the index in its order; only what the arms gave is sorted."""
     statements = []
     await desk.bring("a")
-    await store._line.run(lambda connection: connection.set_trace_callback(statements.append))
+    await store._thread.run(lambda connection: connection.set_trace_callback(statements.append))
     await desk.claim()
-    await store._line.run(lambda connection: connection.set_trace_callback(None))
+    await store._thread.run(lambda connection: connection.set_trace_callback(None))
     (claim,) = {text for text in statements if text.lstrip().startswith("UPDATE jobs SET status = 'running'")}
-    plan = await store._line.run(_plan, claim)
+    plan = await store._thread.run(_plan, claim)
     arms = [step for step in plan if "jobs_pending" in step]
     assert [step.split("(kind=? AND ")[1] for step in arms] == [
         "pass=? AND run_after<?)",
@@ -404,15 +405,16 @@ async def test_plans_of_what_people_name(desk, store):
     """Selecting, retrying and cancelling by key or reason read no more than the rows they name."""
     statements = []
     await desk.bring("a")
-    await store._line.run(lambda connection: connection.set_trace_callback(statements.append))
+    await store._thread.run(lambda connection: connection.set_trace_callback(statements.append))
     await store.select("k", Selection(("a",)))
     await store.retry("k", Selection(("a",)))
     await store.cancel("k", Selection(("a",)))
-    await store._line.run(lambda connection: connection.set_trace_callback(None))
-    wanted = [text for text in statements if re.match(r"\s*(SELECT|UPDATE|INSERT)", text) and "jobs" in text]
+    await store._thread.run(lambda connection: connection.set_trace_callback(None))
+    wanted = [text for text in statements if re.match(r"\s*(SELECT|UPDATE|INSERT|WITH)", text) and "jobs" in text]
     assert len(wanted) > 6
+    await store._thread.run(lambda connection: connection.execute(retry_cancel.CHOSEN))  # each verb drops its own
     for statement in wanted:
-        plan = await store._line.run(_plan, statement)
+        plan = await store._thread.run(_plan, statement)
         assert _walks(plan) == [], (statement, plan)
 
 
@@ -432,8 +434,8 @@ def _impatient(store):
 HOLDER = """
 import sys, time
 from pathlib import Path
-from rowcall.store.sqlite.locks import Turn
-with Turn(Path(sys.argv[1])).held(1):
+from rowcall.store.sqlite.locks import WriteLock
+with WriteLock(Path(sys.argv[1])).held(1):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -462,7 +464,7 @@ async def test_a_held_turn_names_the_holder(store, open_store, path):
 
 async def test_a_long_wait_is_told_of_once(open_store, path, monkeypatch):
     """Who waits for longer than a moment hears once who has the file, and goes on waiting."""
-    monkeypatch.setattr("rowcall.store.sqlite.store._UNSAID_FOR", 0.3)
+    monkeypatch.setattr("rowcall.store.sqlite.store._SILENT_FOR", 0.3)
     said = []
     store = await open_store(waits=said.append)
     with _turn_held_elsewhere(path) as holder:
@@ -499,7 +501,7 @@ async def test_a_deleted_turn_file(path, open_store):
     one, two = await open_store(), await open_store()
     path.with_name("test.db-turn").unlink()
     await one.begin_session()
-    with one._turn.held(1), pytest.raises(Busy):
+    with one._write_lock.held(1), pytest.raises(Busy):
         await _impatient(two).begin_session()
 
 
@@ -573,13 +575,13 @@ async def test_a_cancelled_caller_does_not_stop_the_function(store):
         go_on.wait(2)
         ended.append("slow")
 
-    task = asyncio.create_task(store._line.run(slow))
+    task = asyncio.create_task(store._thread.run(slow))
     await asyncio.to_thread(begun.wait, 2)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     go_on.set()
-    await store._line.run(lambda connection: ended.append("next"))
+    await store._thread.run(lambda connection: ended.append("next"))
     assert ended == ["slow", "next"]
 
 
@@ -592,7 +594,7 @@ async def test_a_failing_verb_leaves_no_transaction(store):
 
     with pytest.raises(ZeroDivisionError):
         await store._write(fail)
-    assert not await store._line.run(lambda connection: connection.in_transaction)
+    assert not await store._thread.run(lambda connection: connection.in_transaction)
     assert await store.kinds() == []
 
 
@@ -624,7 +626,7 @@ async def test_cancelled_anywhere(desk, open_store, rounds):
         task = asyncio.create_task(work())
         loop.call_later(0.00005 * (number % 60), task.cancel)
         await asyncio.wait([task])
-        assert not await desk.store._line.run(lambda connection: connection.in_transaction)
+        assert not await desk.store._thread.run(lambda connection: connection.in_transaction)
         begun = time.monotonic()
         await other.request("other", "h")
         assert time.monotonic() - begun < 1
@@ -641,7 +643,7 @@ async def test_a_cancelled_claim_puts_back(desk):
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    await asyncio.gather(*desk.store._errands)
+    await asyncio.gather(*desk.store._background)
     jobs = await desk.claim()
     assert [(job.key, job.fresh, job.attempts) for job in jobs] == [(key, True, 0) for key in "abc"]
     assert {job.epoch for job in jobs} == {2}

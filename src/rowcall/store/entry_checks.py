@@ -23,7 +23,7 @@ UNCHANGED: dict[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class EnqueueTarget:
     """What all entries of one ``enqueue`` share."""
 
     kind: str

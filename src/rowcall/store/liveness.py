@@ -19,7 +19,7 @@ ANY_NUMBER = 2**31 - 1
 """More crashes than any job has."""
 
 
-class Watch:
+class SilenceWatch:
     """Which other sessions' counters stood still for a lease, told by a watcher's own committed beats."""
 
     def __init__(self, lease: float) -> None:

@@ -12,7 +12,7 @@ from aftermath import ANSWERS
 from pgkit import Server
 from rig import Rig
 
-from rowcall.store.postgres.clock import IsoLoader
+from rowcall.store.postgres.loaders import IsoLoader
 
 _OTHERS = "datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
 _WRITING = f"SELECT client_port FROM pg_stat_activity WHERE {_OTHERS} AND xact_start IS NOT NULL"

@@ -10,9 +10,8 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from rowcall.store.migration import copy
 from rowcall.store.postgres.moving import PostgresSource
-from rowcall.store.postgres.pool import Connection, Database
-from rowcall.store.postgres.queries import patiently
-from rowcall.store.sqlite.keeping import give_name, taken
+from rowcall.store.postgres.pool import Connection, Database, patiently
+from rowcall.store.sqlite.backup import already_there, give_name
 from rowcall.store.sqlite.locks import beside
 from rowcall.store.sqlite.moving import SQLiteSink
 from rowcall.system import atomic_files
@@ -37,7 +36,7 @@ async def backup(database: Database, path: Path) -> None:
 def _becoming(path: Path) -> Iterator[Path]:
     """An empty file that has the name of ``path`` when the block ends well."""
     if path.exists():
-        raise taken(path)
+        raise already_there(path)
     with atomic_files.explained(path):
         temporary = path.with_name(f".rowcall-{secrets.token_hex(8)}.tmp")
         temporary.touch(_FOR_ITS_OWNER, exist_ok=False)

@@ -9,7 +9,8 @@ from typing import Any
 from rowcall.model import json_values
 from rowcall.model.job import Job
 from rowcall.store.liveness import ANY_NUMBER, SUSPECT
-from rowcall.store.postgres.pool import Connection
+from rowcall.store.postgres.pool import Connection, fetched
+from rowcall.store.types import Left
 
 # Arms each with a limit of its own, so that a claim costs the same whatever waits behind it. A row that somebody else
 # is about to take is passed over. They are ordered by all columns of the index, since nothing else makes sure that
@@ -75,6 +76,43 @@ _REJECTED = """
             ORDER BY epoch DESC LIMIT given.attempts) AS charged
         WHERE class = 'answer' ORDER BY epoch DESC)
     FROM unnest(%s::bigint[], %s::bigint[]) AS given(job, attempts)
+"""
+
+# Each arm says its order, so that it is read from the index of what is pending, whatever is guessed of their number.
+_LEFT = """
+    WITH at_work AS MATERIALIZED (
+        SELECT EXISTS (
+            SELECT 1 FROM rowcall.jobs
+            WHERE status = 'running' AND kind = %(kind)s AND (pass = %(pass)s OR pass IS NULL) ORDER BY session LIMIT 1
+        ) AS any_runs),
+    most AS (SELECT any_runs, CASE WHEN any_runs THEN %(suspect)s ELSE %(any)s END AS crashes FROM at_work)
+    SELECT any_runs,
+        (SELECT true FROM rowcall.jobs
+            WHERE status = 'pending' AND kind = %(kind)s AND pass = %(pass)s AND run_after IS NULL
+            AND jobs.crashes < most.crashes ORDER BY run_after LIMIT 1) IS NOT NULL
+        OR (SELECT true FROM rowcall.jobs
+            WHERE status = 'pending' AND kind = %(kind)s AND pass IS NULL AND run_after IS NULL
+            AND jobs.crashes < most.crashes ORDER BY run_after LIMIT 1) IS NOT NULL,
+        extract(epoch FROM least(
+            (SELECT run_after FROM rowcall.jobs
+                WHERE status = 'pending' AND kind = %(kind)s AND pass = %(pass)s AND run_after IS NOT NULL
+                AND jobs.crashes < most.crashes ORDER BY run_after LIMIT 1),
+            (SELECT run_after FROM rowcall.jobs
+                WHERE status = 'pending' AND kind = %(kind)s AND pass IS NULL AND run_after IS NOT NULL
+                AND jobs.crashes < most.crashes ORDER BY run_after LIMIT 1)
+        ) - (SELECT rowcall.moment()))::double precision
+    FROM most
+"""
+# A suspect waits while any other of them runs; a running one wakes whoever waits for it when it ends.
+_LEFT_AMONG = """
+    WITH among AS (SELECT status, crashes, run_after FROM rowcall.jobs WHERE rowid = ANY(%(rows)s)),
+        at_work AS (SELECT EXISTS (SELECT 1 FROM among WHERE status = 'running') AS any_runs),
+        due AS (
+            SELECT run_after FROM among, at_work
+            WHERE status = 'pending' AND (crashes < %(suspect)s OR NOT any_runs))
+    SELECT any_runs, EXISTS (SELECT 1 FROM due WHERE run_after IS NULL),
+        extract(epoch FROM (SELECT min(run_after) FROM due) - (SELECT rowcall.moment()))::double precision
+    FROM at_work
 """
 
 Taken = tuple[Any, ...]
@@ -157,3 +195,13 @@ def read_job(taken: Taken) -> Job:
     run_after, row, key, epoch, attempts, crashes, request, input_hash, record, rejected = taken
     data = json_values.read_back(record) if record else {}
     return Job(row, key, epoch, attempts, crashes, rejected, run_after is None, request, input_hash, data)
+
+
+async def left(connection: Connection, kind: str, pass_: int, only: Sequence[int] | None = None) -> Left:
+    """What a pass still has. A suspect is not due while anything runs, since it runs alone."""
+    wanted = {"kind": kind, "pass": pass_, "suspect": SUSPECT, "any": ANY_NUMBER}
+    if only is not None:
+        wanted["rows"] = list(only)
+    running, never_called, due_in = await fetched(connection, _LEFT if only is None else _LEFT_AMONG, wanted)
+    waits = None if due_in is None else max(0.0, due_in)
+    return Left(running, 0.0 if never_called else waits)

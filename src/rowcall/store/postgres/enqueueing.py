@@ -8,10 +8,10 @@ from typing import Any
 
 from rowcall.model.errors import DuplicateKey
 from rowcall.model.job import Status
-from rowcall.store.entry_checks import UNCHANGED, Reading, clash, digest
+from rowcall.store.entry_checks import UNCHANGED, EnqueueTarget, clash, digest
 from rowcall.store.postgres.locks import lock_kind
+from rowcall.store.postgres.pass_records import PassRecord, PassRecords
 from rowcall.store.postgres.pool import Connection
-from rowcall.store.postgres.seen import Seen, Sight
 from rowcall.store.types import Enqueued, Entry
 
 _COLUMNS = """
@@ -100,27 +100,29 @@ class _Plan:
 
 @dataclass(frozen=True, slots=True)
 class Brought:
-    """What became of a chunk: the counts, what the pass has seen by it, and a clash that ended it early."""
+    """What became of a chunk: the counts, the records that are new to the pass, and a clash that ended it early."""
 
     enqueued: Enqueued
-    sights: Sequence[Sight]
+    records: Sequence[PassRecord]
     duplicate: DuplicateKey | None
 
 
-async def enqueue(connection: Connection, reading: Reading, entries: Sequence[Entry], seen: Seen) -> Brought:
+async def enqueue(
+    connection: Connection, target: EnqueueTarget, entries: Sequence[Entry], records: PassRecords
+) -> Brought:
     """Bring a chunk in, up to its first duplicate with other content, which is returned to be raised.
 
-    What is ``seen`` is looked at only: it is to be told what was brought once that is committed.
+    ``records`` is only read: the caller adds what was enqueued once that is committed.
     """
-    await lock_kind(connection, reading.kind)
-    cursor = await connection.execute(_FOUND, (reading.kind, [entry.key for entry in entries]))
+    await lock_kind(connection, target.kind)
+    cursor = await connection.execute(_FOUND, (target.kind, [entry.key for entry in entries]))
     found = _known(await cursor.fetchall())
-    firsts, duplicate = _firsts(entries, found, seen)
-    counting = await _counting(connection, reading)
-    plan = _planned(reading, counting, firsts, found)
-    rows = {key: known.row for key, known in found.items()} | await _write(connection, reading, counting, plan)
+    firsts, duplicate = _firsts(entries, found, records)
+    counting = await _counting(connection, target)
+    plan = _planned(target, counting, firsts, found)
+    rows = {key: known.row for key, known in found.items()} | await _write(connection, target, counting, plan)
     enqueued = Enqueued(**plan.counts, repeated=len(entries) - len(firsts))
-    return Brought(enqueued, [Sight(rows[each.key], digest(each), each.where) for each in firsts], duplicate)
+    return Brought(enqueued, [PassRecord(rows[each.key], digest(each), each.where) for each in firsts], duplicate)
 
 
 def _known(rows: Sequence[tuple[Any, ...]]) -> dict[str, _Known]:
@@ -128,11 +130,11 @@ def _known(rows: Sequence[tuple[Any, ...]]) -> dict[str, _Known]:
 
 
 def _firsts(
-    entries: Sequence[Entry], found: Mapping[str, _Known], seen: Seen
+    entries: Sequence[Entry], found: Mapping[str, _Known], records: PassRecords
 ) -> tuple[list[Entry], DuplicateKey | None]:
     """The entries whose key this pass has not had before, up to one that clashes."""
-    sights = seen.among(known.row for known in found.values())
-    before = {key: sights[known.row][1:] for key, known in found.items() if known.row in sights}
+    earlier = records.among(known.row for known in found.values())
+    before = {key: earlier[known.row][1:] for key, known in found.items() if known.row in earlier}
     firsts = []
     for entry in entries:
         this = (digest(entry), entry.where)
@@ -144,13 +146,13 @@ def _firsts(
     return firsts, None
 
 
-async def _counting(connection: Connection, reading: Reading) -> set[int]:
+async def _counting(connection: Connection, target: EnqueueTarget) -> set[int]:
     """The requests whose answers count for the one asked now."""
-    cursor = await connection.execute(_COUNTING, {"request": reading.request})
-    return {number for (number,) in await cursor.fetchall()} | {reading.request}
+    cursor = await connection.execute(_COUNTING, {"request": target.request})
+    return {number for (number,) in await cursor.fetchall()} | {target.request}
 
 
-def _planned(reading: Reading, counting: set[int], entries: Sequence[Entry], found: Mapping[str, _Known]) -> _Plan:
+def _planned(target: EnqueueTarget, counting: set[int], entries: Sequence[Entry], found: Mapping[str, _Known]) -> _Plan:
     """Compare the entries with what is there."""
     plan = _Plan()
     for entry in entries:
@@ -158,25 +160,25 @@ def _planned(reading: Reading, counting: set[int], entries: Sequence[Entry], fou
         if known is None:
             plan.new.append(entry)
         elif known.request in counting and known.input_hash == entry.input_hash:
-            _plan_unchanged(plan, reading, entry, known)
+            _plan_unchanged(plan, target, entry, known)
         else:
             plan.changed.append((known.row, entry))
     plan.count("new", len(plan.new))
     return plan
 
 
-def _plan_unchanged(plan: _Plan, reading: Reading, entry: Entry, known: _Known) -> None:
+def _plan_unchanged(plan: _Plan, target: EnqueueTarget, entry: Entry, known: _Known) -> None:
     plan.count(UNCHANGED[known.status])
-    other_request = known.status == Status.PENDING and known.request != reading.request
-    if known.status != Status.DONE and (known.pass_ != reading.pass_ or other_request):
+    other_request = known.status == Status.PENDING and known.request != target.request
+    if known.status != Status.DONE and (known.pass_ != target.pass_ or other_request):
         plan.touched.append((known.row, entry))
         if known.bare:
             plan.bare.append((known.row, entry))
 
 
-async def _write(connection: Connection, reading: Reading, counting: set[int], plan: _Plan) -> dict[str, int]:
+async def _write(connection: Connection, target: EnqueueTarget, counting: set[int], plan: _Plan) -> dict[str, int]:
     """Do what is planned; returns the rows of new jobs by their keys."""
-    shared = {"kind": reading.kind, "pass": reading.pass_, "request": reading.request, "batch": reading.batch}
+    shared = {"kind": target.kind, "pass": target.pass_, "request": target.request, "batch": target.batch}
     if plan.touched:
         await connection.execute(_TOUCH, shared | _columns(plan.touched))
     if plan.changed:

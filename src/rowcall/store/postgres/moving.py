@@ -24,9 +24,9 @@ from rowcall.store.migration import (
     not_alone,
 )
 from rowcall.store.postgres import schema
-from rowcall.store.postgres.pool import Connection, Database, fetched
-from rowcall.store.postgres.queries import fetch, patiently
-from rowcall.store.postgres.sessions import living
+from rowcall.store.postgres.driver import carry_out
+from rowcall.store.postgres.pool import Connection, Database, fetch, fetched, patiently
+from rowcall.store.queries.stored_runs import living
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -121,7 +121,7 @@ class PostgresSource(Source):
 
     async def living(self) -> list[str]:
         """Who is at work on it."""
-        return await self._read(living)
+        return await self._read(_living)
 
     async def state(self) -> str:
         """What any verb that writes changes: one walk over the jobs."""
@@ -181,6 +181,10 @@ class PostgresSink(Sink):
                 raise not_alone(self.name)
 
         await self._database.run(finish)
+
+
+async def _living(connection: Connection) -> list[str]:
+    return await carry_out(connection, living())
 
 
 async def _state(connection: Connection) -> str:

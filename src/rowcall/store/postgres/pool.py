@@ -15,8 +15,9 @@ from psycopg.pq import TransactionStatus
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
 from rowcall.model.errors import Busy, Unavailable
-from rowcall.store.postgres.clock import IsoLoader
 from rowcall.store.postgres.faults import at_the_door, demoted, translated
+from rowcall.store.postgres.loaders import IsoLoader, NumberLoader
+from rowcall.store.queries.base import Access
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -53,9 +54,13 @@ _SETTINGS = {
     "TimeZone": "UTC",
     "DateStyle": "ISO",
     "jit": "off",
+    "search_path": "rowcall",  # where the statements that both databases share find their tables
 }
 _LOOK = "SELECT pg_backend_pid(), NOT current_setting('transaction_read_only')::boolean"
 _UNKNOWN = re.compile(r'invalid URI query parameter: "(\w+)"')
+_PATIENTLY = "SELECT set_config('statement_timeout', '0', true), set_config('work_mem', '64MB', true)"
+# A verb that reads all jobs may take the time and the memory that this needs.
+_WALK = "SET LOCAL statement_timeout = 0; SET LOCAL work_mem = '64MB'"
 _LIGHTLY = "SET LOCAL synchronous_commit = off"
 # Hot verbs touch rows by their indexes. A table that has just been filled has no statistics yet that would say so.
 _BY_INDEX = "; ".join(
@@ -100,6 +105,7 @@ class Address:
         """A new connection, in no transaction."""
         connection = await AsyncConnection.connect(**self.parameters, autocommit=True)
         connection.adapters.register_loader("timestamptz", IsoLoader)
+        connection.adapters.register_loader("numeric", NumberLoader)
         return connection
 
 
@@ -156,35 +162,35 @@ class Database:
         """Host, port and database, for people."""
         return self.address.name
 
+    async def transact(self, access: Access, work: Callable[[Connection], Awaitable[T]]) -> T:
+        """Do ``work`` in one transaction, and again from its start while something is in the way."""
+        return await self._patiently(self._attempt, access, work)
+
     async def run(
-        self,
-        verb: Callable[Concatenate[Connection, P], Awaitable[T]],
-        *args: P.args,
-        **kwargs: P.kwargs,
+        self, verb: Callable[Concatenate[Connection, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """What a verb gives, done in one transaction; again and again while something is in the way."""
-        return await self._patiently(self._attempt, "BEGIN", lambda connection: verb(connection, *args, **kwargs))
+        """As ``transact``, for a verb that writes."""
+        return await self.transact(Access(writes=True), lambda connection: verb(connection, *args, **kwargs))
 
     async def run_by_index(
         self, verb: Callable[Concatenate[Connection, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """As ``run``, for a verb that reaches every row it needs by an index."""
-        begin = f"BEGIN; {_BY_INDEX}"
-        return await self._patiently(self._attempt, begin, lambda connection: verb(connection, *args, **kwargs))
+        access = Access(writes=True, by_index=True)
+        return await self.transact(access, lambda connection: verb(connection, *args, **kwargs))
 
     async def run_lightly(
         self, verb: Callable[Concatenate[Connection, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """As ``run``, without waiting for the disk: what a power cut may take along."""
-        begin = f"BEGIN; {_LIGHTLY}"
-        return await self._patiently(self._attempt, begin, lambda connection: verb(connection, *args, **kwargs))
+        """As ``run``, without waiting for the disk: a power cut may undo it."""
+        access = Access(writes=True, lightly=True)
+        return await self.transact(access, lambda connection: verb(connection, *args, **kwargs))
 
     async def read(
         self, query: Callable[Concatenate[Connection, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """What a query gives, all of it of one moment; nothing can be written."""
-        begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-        return await self._patiently(self._attempt, begin, lambda connection: query(connection, *args, **kwargs))
+        """As ``transact``, for a query: all it reads is of one moment, and nothing can be written."""
+        return await self.transact(Access(), lambda connection: query(connection, *args, **kwargs))
 
     async def settled(self) -> None:
         """Wait for the transactions whose callers were cancelled."""
@@ -235,18 +241,25 @@ class Database:
         task.add_done_callback(self._tries.discard)
         return await asyncio.shield(task)
 
-    async def _attempt(self, begin: str, work: Callable[[Connection], Awaitable[T]]) -> T:
+    async def _attempt(self, access: Access, work: Callable[[Connection], Awaitable[T]]) -> T:
         with translated(self.name):
             async with self._lent() as connection:
-                if self.pooled:
-                    begin = f"{begin}; {self._set('SET LOCAL')}"
                 try:
-                    return await _transact(connection, begin, work)
+                    return await _transact(connection, self._begin(access), work)
                 except psycopg.errors.ReadOnlySqlTransaction as error:
                     if not self._took_writes:
                         raise
                     await connection.close()  # another server may have its address by now
                     raise demoted(self.name) from error
+
+    def _begin(self, access: Access) -> str:
+        """The command that begins a transaction, with what is set for its time alone."""
+        command = "BEGIN" if access.writes else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+        local = [self._set("SET LOCAL")] if self.pooled else []
+        local += [_WALK] if access.walks else []
+        local += [_LIGHTLY] if access.lightly else []
+        local += [_BY_INDEX] if access.by_index else []
+        return "; ".join([command, *local])
 
     @asynccontextmanager
     async def _lent(self) -> AsyncIterator[Connection]:
@@ -292,6 +305,16 @@ async def fetched(connection: Connection, statement: str, parameters: Any = None
     row = await (await connection.execute(statement, parameters)).fetchone()
     assert row is not None
     return row
+
+
+async def patiently(connection: Connection) -> None:
+    """Let the statements of this transaction take the time and the memory that reading all jobs needs."""
+    await connection.execute(_PATIENTLY)
+
+
+async def fetch(connection: Connection, statement: str, parameters: Any = None) -> list[tuple[Any, ...]]:
+    """All rows that a statement gives."""
+    return await (await connection.execute(statement, parameters)).fetchall()
 
 
 async def _transact(connection: Connection, begin: str, work: Callable[[Connection], Awaitable[T]]) -> T:

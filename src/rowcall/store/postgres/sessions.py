@@ -1,4 +1,4 @@
-"""Sessions and runs: who is alive, who is dead, what the dead had in hand."""
+"""Sessions and runs: which are alive, which are dead, and the jobs that the dead ones held."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from rowcall.store.liveness import POISON, SUSPECT, SUSPECT_WAITS
-from rowcall.store.postgres import steering
 from rowcall.store.postgres.locks import SESSIONS, lock_kind
 from rowcall.store.postgres.pool import Connection, fetched
 from rowcall.store.types import Role, Run
@@ -41,14 +40,14 @@ _BURY = """
 """
 
 # Sessions whose lock nobody has, of those that have one. Any user may look into pg_locks.
-_UNLOCKED = f"""
+UNLOCKED = f"""
     locked AND id NOT IN (
         SELECT objid::bigint FROM pg_locks
         WHERE locktype = 'advisory' AND classid = {SESSIONS}::oid AND objsubid = 2 AND granted
         AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))
 """  # noqa: S608  a constant
-_SEEN_UNLOCKED = f"SELECT id, beat FROM rowcall.sessions WHERE {_UNLOCKED}"  # noqa: S608  constants
-_LIVING = f"SELECT id, host, pid FROM rowcall.sessions WHERE NOT ({_UNLOCKED}) ORDER BY id"  # noqa: S608  constants
+"""A condition on rows of ``sessions``."""
+_WITH_FREE_LOCK = f"SELECT id, beat FROM rowcall.sessions WHERE {UNLOCKED}"  # noqa: S608  constants
 
 _RELEASE_ALL = """
     UPDATE rowcall.jobs SET status = 'pending', session = NULL, crashes = 0, updated_at = (SELECT rowcall.moment()),
@@ -69,7 +68,7 @@ _CLOSE_RUNS = """
     UPDATE rowcall.runs SET ended_at = rowcall.moment(), stop_reason = 'crashed'
     WHERE ended_at IS NULL AND session NOT IN (SELECT id FROM rowcall.sessions)
 """
-# What sessions that are no more added to the totals becomes nobody's.
+# What sessions that are gone added to the totals is kept under the session 0.
 _FOLD_TOTALS = """
     WITH gone AS (
         DELETE FROM rowcall.totals WHERE session <> 0 AND session NOT IN (SELECT id FROM rowcall.sessions) RETURNING *
@@ -89,7 +88,7 @@ _FOLD_TOTALS = """
 _RUN_NUMBER = "SELECT nextval(pg_get_serial_sequence('rowcall.runs', 'id'))"
 _LIVE_RUNS = f"""
     SELECT pass FROM rowcall.runs WHERE kind = %(kind)s AND ended_at IS NULL AND session <> %(session)s
-    AND session <> ALL(%(silent)s) AND session IN (SELECT id FROM rowcall.sessions WHERE NOT ({_UNLOCKED}))
+    AND session <> ALL(%(silent)s) AND session IN (SELECT id FROM rowcall.sessions WHERE NOT ({UNLOCKED}))
     ORDER BY id DESC LIMIT 1
 """  # noqa: S608  constants
 _NEWEST = "SELECT coalesce(max(pass), 0) FROM rowcall.runs WHERE kind = %s"
@@ -98,11 +97,11 @@ _BEGIN_RUN = """
     INSERT INTO rowcall.runs (id, kind, pass, session, started_at, settings, role)
     VALUES (%s, %s, %s, %s, rowcall.moment(), %s, %s)
 """
+_FORGET_SETTINGS = "DELETE FROM rowcall.settings WHERE kind = %s AND NOT keep"
 _TAKEN_UP = "SELECT EXISTS (SELECT 1 FROM rowcall.runs WHERE kind = %s AND pass = %s AND role <> 'enqueue')"
-_END_RUN = "UPDATE rowcall.runs SET ended_at = rowcall.moment(), stop_reason = %s, totals = %s WHERE id = %s"
 
-# Rows that wait for longer than their own wait was: written by a clock that has gone back since.
-_HEAL = """
+# Jobs that still wait for longer than their wait was: the clock has gone back since they were written.
+_END_OVERLONG_WAITS = """
     UPDATE rowcall.jobs SET run_after = now, wait_ms = 0
     FROM (SELECT rowcall.moment() AS now) AS clock
     WHERE status = 'pending' AND run_after > (SELECT rowcall.moment())
@@ -111,14 +110,14 @@ _HEAL = """
 
 
 async def new_number(connection: Connection) -> int:
-    """A number that no session ever had. It is taken apart, so that to begin one may be repeated."""
+    """A number that no session ever had. It is taken in a transaction of its own, so that ``begin`` may be repeated."""
     return int((await fetched(connection, _NUMBER))[0])
 
 
 async def begin(connection: Connection, session: int, locked: bool) -> None:
     """Make a session known."""
     await connection.execute(_BEGIN, {"session": session, "host": _HOST, "pid": os.getpid(), "locked": locked})
-    await heal(connection)
+    await end_overlong_waits(connection)
 
 
 async def beat(connection: Connection, session: int, locked: bool) -> tuple[float, dict[int, int]]:
@@ -129,7 +128,7 @@ async def beat(connection: Connection, session: int, locked: bool) -> tuple[floa
 
 
 async def ensure(connection: Connection, session: int) -> float:
-    """Bring a session back that others took for dead while it was stopped, and keep it to the end of the transaction.
+    """Restore a session that others took for dead while its process was stopped, and lock it for this transaction.
 
     Returns the server's time, in seconds since 1970.
     """
@@ -143,7 +142,7 @@ async def ensure(connection: Connection, session: int) -> float:
 
 async def end(connection: Connection, session: int) -> None:
     """Release what a session holds, and forget it."""
-    await connection.execute(_KNOWN, (session,))  # which waits for claims that are under way
+    await connection.execute(_KNOWN, (session,))  # waits for claims that are under way
     await connection.execute(_RELEASE_ALL, (session,))
     await connection.execute(_FORGET, (session,))
     await connection.execute(_FOLD_TOTALS)
@@ -151,18 +150,18 @@ async def end(connection: Connection, session: int) -> None:
 
 async def unlocked(connection: Connection) -> dict[int, int]:
     """The sessions whose lock is free, with their beats."""
-    return dict(await (await connection.execute(_SEEN_UNLOCKED)).fetchall())
+    return dict(await (await connection.execute(_WITH_FREE_LOCK)).fetchall())
 
 
 async def reap(connection: Connection, dead: Mapping[int, int]) -> int:
-    """Forget sessions that have not beaten since they were taken for dead, and put back what they had."""
+    """Forget sessions that have not beaten since they were taken for dead, and put their jobs back."""
     await connection.execute(_BURY, (list(dead), list(dead.values())))
     wanted = {"suspect": SUSPECT, "poison": POISON, "wait": SUSPECT_WAITS}
     count = (await connection.execute(_PUT_BACK_ORPHANS, wanted)).rowcount
     closed = (await connection.execute(_CLOSE_RUNS)).rowcount
     if closed or count:
         await connection.execute(_FOLD_TOTALS)
-        await heal(connection)
+        await end_overlong_waits(connection)
     return count
 
 
@@ -180,7 +179,7 @@ async def begin_run(
     settings: dict[str, Any],
     role: Role,
 ) -> Run:
-    """Join the pass of a run whose session lives, or take the one that goes with the role."""
+    """Join the pass of a run whose session is alive, or take the pass that belongs to the role."""
     await lock_kind(connection, kind)
     wanted = {"kind": kind, "session": session, "silent": list(silent)}
     live = await (await connection.execute(_LIVE_RUNS, wanted)).fetchone()
@@ -188,7 +187,7 @@ async def begin_run(
         return Run(number, begun[0], live is not None)
     pass_ = live[0] if live else await _pass_of(connection, kind, role)
     if not live:
-        await steering.forget(connection, kind)
+        await connection.execute(_FORGET_SETTINGS, (kind,))
     written = json.dumps(settings, default=str)
     await connection.execute(_BEGIN_RUN, (number, kind, pass_, session, written, role.value))
     return Run(number, pass_, live is not None)
@@ -203,26 +202,11 @@ async def _pass_of(connection: Connection, kind: str, role: Role) -> int:
     return int(newest) if newest and role is Role.ENQUEUE and not taken_up else int(newest) + 1
 
 
-async def end_run(connection: Connection, run: Run, stop_reason: str, totals: dict[str, Any]) -> None:
-    """Write why a run stopped and what it did."""
-    await connection.execute(_END_RUN, (stop_reason, json.dumps(totals, default=str), run.id))
+async def end_overlong_waits(connection: Connection) -> None:
+    """End waits that would last longer than they were to last when they began: the clock went back."""
+    await connection.execute(_END_OVERLONG_WAITS)
 
 
-async def living_ids(connection: Connection) -> set[int]:
-    """The sessions that nothing shows to be gone."""
-    return {number for number, _, _ in await (await connection.execute(_LIVING)).fetchall()}
-
-
-async def living(connection: Connection) -> list[str]:
-    """Who is at work."""
-    return [f"process {pid} on {host}" for _, host, pid in await (await connection.execute(_LIVING)).fetchall()]
-
-
-async def heal(connection: Connection) -> None:
-    """Let waits that end further ahead than they were long be over: the clock went back."""
-    await connection.execute(_HEAL)
-
-
-def went_back(now: float, latest: float) -> bool:
-    """Whether a clock went back."""
+def clock_went_back(now: float, latest: float) -> bool:
+    """Whether the server's clock went back."""
     return now < latest - _CLOCK_STEP

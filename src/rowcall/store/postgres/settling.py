@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rowcall.model.outcome import Failure, Settlement, Success
-from rowcall.store.postgres.clock import LONGEST_WAIT
+from rowcall.store.postgres.loaders import LONGEST_WAIT
 from rowcall.store.postgres.pool import Connection
 from rowcall.store.settlement_values import Decided, Used, wait
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import suppress
 from itertools import count
 from typing import Any, Literal, Self
@@ -13,66 +13,48 @@ from rowcall.limits.rate_limits import Bucket, Cost
 from rowcall.model.errors import StoreError
 from rowcall.model.job import Job
 from rowcall.model.outcome import Settlement
-from rowcall.store.base import Store
-from rowcall.store.entry_checks import CHUNK, Reading, require_keys
-from rowcall.store.liveness import Watch
+from rowcall.store.entry_checks import CHUNK, EnqueueTarget, require_keys
+from rowcall.store.liveness import SilenceWatch
 from rowcall.store.postgres import (
-    arriving,
     claiming,
+    driver,
+    duplicate_answers,
     enqueueing,
-    keeping,
     limiting,
-    mending,
     pool,
-    queries,
-    recipes,
-    requests,
     schema,
     sessions,
     settling,
-    steering,
-    twins,
-    withdrawing,
+    upkeep,
 )
+from rowcall.store.postgres.claim_starts import ClaimStarts
 from rowcall.store.postgres.faults import translated
-from rowcall.store.postgres.floors import Floors
 from rowcall.store.postgres.locks import LOOKS_APART, LockWatch, SessionLock
+from rowcall.store.postgres.pass_records import PassRecords
 from rowcall.store.postgres.pool import Connection, Database, nobody
 from rowcall.store.postgres.reader import PostgresReader
-from rowcall.store.postgres.seen import Seen
+from rowcall.store.queries.retry_cancel import cancelled_among
+from rowcall.store.queries.stored_runs import settings as live_settings
 from rowcall.store.settlement_values import ready
-from rowcall.store.types import (
-    Arrived,
-    Claim,
-    Enqueued,
-    Entry,
-    Fate,
-    Left,
-    Orders,
-    Pruned,
-    Reserved,
-    Role,
-    RolledBack,
-    Run,
-    Selection,
-)
+from rowcall.store.shared_verbs import SharedStore
+from rowcall.store.types import Claim, Enqueued, Entry, Left, Orders, Pruned, Reserved, Role, Run
 
 
-class PostgresStore(PostgresReader, Store):
+class PostgresStore(PostgresReader, SharedStore):
     """A store in a PostgreSQL database, which workers on any number of machines share. Made by ``open``."""
 
     def __init__(self, database: Database, lease: float, looks_apart: float) -> None:
         super().__init__(database)
-        self._locks: dict[int, SessionLock] = {}
+        self._session_locks: dict[int, SessionLock] = {}
         self._lease = lease
-        self._watch = Watch(lease)
+        self._watch = SilenceWatch(lease)
         self._lock_watch = LockWatch(looks_apart)
         self._latest = 0.0
         self._takes = count(1)
         self._lost: set[tuple[int, int]] = set()
-        self._seen = Seen()
-        self._floors = Floors(database.waits, database.name)
-        self._errands: set[asyncio.Task[None]] = set()
+        self._pass_records = PassRecords()
+        self._claim_starts = ClaimStarts(database.waits, database.name)
+        self._background: set[asyncio.Task[None]] = set()
 
     @classmethod
     async def open(
@@ -112,19 +94,19 @@ class PostgresStore(PostgresReader, Store):
 
     async def close(self) -> None:
         """Give up the connections; safe to repeat. Sessions that were not ended are dead to others from now on."""
-        await self._end_errands()
+        await self._end_background()
         try:
-            for lock in self._locks.values():
+            for lock in self._session_locks.values():
                 await lock.close()
         finally:
-            self._seen.close()
+            self._pass_records.close()
             await super().close()
 
     async def begin_session(self) -> int:
         """Make this process known and alive; returns the session's number."""
         session = await self._database.run(sessions.new_number)
         if not self._database.pooled:
-            self._locks[session] = await SessionLock.held(self._database.connect, session, self._lease)
+            self._session_locks[session] = await SessionLock.held(self._database.connect, session, self._lease)
         await self._database.run(sessions.begin, session, self._is_locked(session))
         return session
 
@@ -136,7 +118,7 @@ class PostgresStore(PostgresReader, Store):
             await self._notice(connection, now)
             for take in lost:
                 await settling.hand_back(connection, *take)
-            return counters, await withdrawing.cancelled(connection, claims)
+            return counters, await driver.carry_out(connection, cancelled_among(claims))
 
         lost = set(self._lost)
         counters, cancelled = await self._database.run_lightly(beat)
@@ -147,7 +129,7 @@ class PostgresStore(PostgresReader, Store):
     async def end_session(self, session: int) -> None:
         """Release what the session still holds, uncharged, and forget it; safe to repeat."""
         await self._database.run(sessions.end, session)
-        lock = self._locks.pop(session, None)
+        lock = self._session_locks.pop(session, None)
         if lock:
             await lock.close()
 
@@ -155,22 +137,6 @@ class PostgresStore(PostgresReader, Store):
         """Join the pass of a live run of the kind, or take the one that goes with the role; see the contract."""
         number = await self._database.run(sessions.new_run)
         return await self._database.run(sessions.begin_run, number, self._watch.silent, session, kind, settings, role)
-
-    async def publish(self, kind: str, recipe: dict[str, Any]) -> None:
-        """Keep how the calls of the kind are made, as JSON values, for workers that have no config; no secrets."""
-        await self._database.run(recipes.publish, kind, recipe)
-
-    async def end_run(self, run: Run, stop_reason: str, totals: dict[str, Any]) -> None:
-        """Write why a run stopped and what it did."""
-        await self._database.run(sessions.end_run, run, stop_reason, totals)
-
-    async def request(self, kind: str, hash_: str) -> int:
-        """Make a request the kind's latest; returns its number, the same for the same hash."""
-        return await self._database.run(requests.request, kind, hash_)
-
-    async def adopt(self, kind: str, hash_: str) -> int:
-        """As ``request``, and answers made with any other request of the kind count for it from now on."""
-        return await self._database.run(requests.adopt, kind, hash_)
 
     async def enqueue(self, kind: str, entries: Sequence[Entry], *, pass_: int, request: int, batch: str) -> Enqueued:
         """Bring records in, in transactions of 1,000; see the contract.
@@ -180,13 +146,13 @@ class PostgresStore(PostgresReader, Store):
             InputError: a key with a NUL or a lone surrogate; nothing of ``entries`` is in.
         """
         require_keys(entries)
-        reading = Reading(kind, pass_, request, batch)
-        self._seen.turn_to(kind, pass_)
+        target = EnqueueTarget(kind, pass_, request, batch)
+        self._pass_records.turn_to(kind, pass_)
         sum_ = Enqueued()
         for start in range(0, len(entries), CHUNK):
             chunk = entries[start : start + CHUNK]
-            brought = await self._database.run_by_index(enqueueing.enqueue, reading, chunk, self._seen)
-            self._seen.add(brought.sights)
+            brought = await self._database.run_by_index(enqueueing.enqueue, target, chunk, self._pass_records)
+            self._pass_records.add(brought.records)
             if brought.duplicate:
                 raise brought.duplicate
             sum_ += brought.enqueued
@@ -203,7 +169,7 @@ class PostgresStore(PostgresReader, Store):
         only: Sequence[int] | None = None,
     ) -> list[Job]:
         """Take at most ``limit`` claimable jobs; see the contract. A cancelled claim puts back what it took."""
-        floor = self._floors.of((kind, pass_))
+        floor = self._claim_starts.of((kind, pass_))
         asked = claiming.Asked(session, next(self._takes), kind, pass_, limit, fresh_only, only, floor)
         try:
             taken = await self._database.run_by_index(self._claim, asked, count())
@@ -211,7 +177,7 @@ class PostgresStore(PostgresReader, Store):
                 return [claiming.read_job(row) for row in taken]
         except BaseException:  # it may have been written all the same: nobody would ever call what it took
             self._lost.add((session, asked.take))
-            self._errand(self._hand_back(session, asked.take))
+            self._in_background(self._hand_back(session, asked.take))
             raise
 
     async def _claim(self, connection: Connection, asked: claiming.Asked, tries: Iterator[int]) -> list[claiming.Taken]:
@@ -221,7 +187,9 @@ class PostgresStore(PostgresReader, Store):
             return before
         began = time.monotonic()
         taken = await claiming.claim(connection, asked)
-        await self._floors.note(connection, (asked.kind, asked.pass_), asked.floor, taken, time.monotonic() - began)
+        await self._claim_starts.note(
+            connection, (asked.kind, asked.pass_), asked.floor, taken, time.monotonic() - began
+        )
         return taken
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[Settlement]:
@@ -230,28 +198,22 @@ class PostgresStore(PostgresReader, Store):
         Raises:
             StoreError: an answer that is no JSON; nothing is written.
         """
-        return await self._database.run_by_index(settling.settle, ready(settlements), next(iter(self._locks), 0))
+        return await self._database.run_by_index(
+            settling.settle, ready(settlements), next(iter(self._session_locks), 0)
+        )
 
     async def answer_claimed(self, claimed: Sequence[Job]) -> list[Job]:
         """Settle those claims that a twin's answer is there for; see the contract."""
         tries = count()
 
         async def answer(connection: Connection) -> list[Job]:
-            return await twins.answer_claimed(connection, claimed, again=next(tries) > 0)
+            return await duplicate_answers.answer_claimed(connection, claimed, again=next(tries) > 0)
 
         return await self._database.run_by_index(answer)
 
     async def answer_pending(self, answered: Sequence[Job]) -> int:
         """Give the answers of these jobs to their pending twins, 10,000 at most; returns to how many."""
-        return await self._database.run_by_index(twins.answer_pending, answered)
-
-    async def hand_out(self, kind: str, keys: Sequence[str]) -> None:
-        """Note that the calls of these jobs are made elsewhere, and what they ask now."""
-        await self._database.run(arriving.hand_out, kind, keys)
-
-    async def arrive(self, kind: str, arrived: Sequence[Arrived]) -> list[Fate]:
-        """Take in answers that were made elsewhere; see the contract."""
-        return await self._database.run(arriving.arrive, kind, arrived)
+        return await self._database.run_by_index(duplicate_answers.answer_pending, answered)
 
     async def reap(self) -> int:
         """Put back what dead sessions held; returns how many jobs.
@@ -269,19 +231,7 @@ class PostgresStore(PostgresReader, Store):
 
     async def left(self, kind: str, pass_: int, *, only: Sequence[int] | None = None) -> Left:
         """What a pass still has; ``only``: among these rows."""
-        return await self._database.read(queries.left, kind, pass_, only)
-
-    async def retry(self, kind: str, selection: Selection) -> int:
-        """Set jobs back to pending with attempts 0, claimable by any run; returns how many."""
-        return await self._database.run(mending.retry, kind, selection)
-
-    async def cancel(self, kind: str, selection: Selection) -> int:
-        """Mark pending and running jobs cancelled; returns how many."""
-        return await self._database.run(mending.cancel, kind, selection)
-
-    async def rollback(self, kind: str, batch: str) -> RolledBack:
-        """Supersede all answers of a batch; see the contract."""
-        return await self._database.run_by_index(withdrawing.rollback, kind, batch)
+        return await self._database.read(claiming.left, kind, pass_, only)
 
     async def prune(self, kind: str, before: str) -> Pruned:
         """Drop the payloads of jobs that were done before a time, and make the tables smaller.
@@ -289,7 +239,7 @@ class PostgresStore(PostgresReader, Store):
         Raises:
             StoreError: a run is alive; nothing is dropped.
         """
-        return await keeping.prune(self._database, kind, before)
+        return await upkeep.prune(self._database, kind, before)
 
     async def reserve(self, target: str, buckets: Sequence[Bucket], calls: Sequence[Cost], owed: Cost) -> Reserved:
         """Take places for calls to a target; see the contract. A power cut may forget them: they are of no age."""
@@ -303,35 +253,28 @@ class PostgresStore(PostgresReader, Store):
         """Forget that a target rests."""
         await self._database.run(limiting.end_rest, target)
 
-    async def set(self, kind: str, values: Mapping[str, str | None], *, keep: bool) -> None:
-        """Change settings of live runs; None takes one away."""
-        await self._database.run(steering.change, kind, values, keep)
-
     async def orders(self, kind: str, target: str) -> Orders:
         """What a live run of the kind against a target follows now."""
 
         async def orders(connection: Connection) -> Orders:
-            return Orders(await steering.settings(connection, kind), await limiting.resting(connection, target))
+            settings = await driver.carry_out(connection, live_settings(kind))
+            return Orders(settings, await limiting.resting(connection, target))
 
         return await self._database.read(orders)
 
-    async def note(self, run: Run, totals: dict[str, Any]) -> None:
-        """Write what a live run has done so far."""
-        await self._database.run_lightly(steering.note, run.id, totals)
-
     def _is_locked(self, session: int) -> bool:
-        lock = self._locks.get(session)
+        lock = self._session_locks.get(session)
         return lock is not None and lock.is_held
 
     async def _look(self) -> None:
         """See whose lock is free; nobody's counts while others may have lost theirs as this process lost its own."""
-        sure = all(lock.is_sure for lock in self._locks.values())
+        sure = all(lock.is_sure for lock in self._session_locks.values())
         self._lock_watch.note(await self._database.read(sessions.unlocked) if sure else {})
 
     async def _notice(self, connection: Connection, now: float) -> None:
         """Let waits be over that a clock which went back has made too long."""
-        if sessions.went_back(now, self._latest):
-            await sessions.heal(connection)
+        if sessions.clock_went_back(now, self._latest):
+            await sessions.end_overlong_waits(connection)
         self._latest = now
 
     async def _hand_back(self, session: int, take: int) -> None:
@@ -340,20 +283,20 @@ class PostgresStore(PostgresReader, Store):
         await self._database.run(settling.hand_back, session, take)
         self._lost.discard((session, take))
 
-    async def _end_errands(self) -> None:
+    async def _end_background(self) -> None:
         """Let them end; those that take too long are for whoever finds the session dead."""
-        errands = list(self._errands)
-        if errands:
-            await asyncio.wait(errands, timeout=pool.LAST_WORDS)
-        for errand in errands:
-            errand.cancel()
-        await asyncio.gather(*errands, return_exceptions=True)
+        tasks = list(self._background)
+        if tasks:
+            await asyncio.wait(tasks, timeout=pool.LAST_WORDS)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _errand(self, work: Coroutine[Any, Any, None]) -> None:
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
         """Do something that nobody waits for but ``close``."""
         task = asyncio.ensure_future(self._quietly(work))
-        self._errands.add(task)
-        task.add_done_callback(self._errands.discard)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
 
     async def _quietly(self, work: Coroutine[Any, Any, None]) -> None:
         with suppress(StoreError):

@@ -10,8 +10,9 @@ from typing import Any
 from rowcall.model import json_values
 from rowcall.model.job import Job
 from rowcall.store.liveness import ANY_NUMBER, SUSPECT
-from rowcall.store.sqlite.clock import stamp
+from rowcall.store.sqlite.clock import seconds, stamp
 from rowcall.store.sqlite.sessions import ensure
+from rowcall.store.types import Left
 
 _TAKE = """
     UPDATE jobs SET status = 'running', epoch = epoch + 1, session = :session, updated_at = :at
@@ -57,6 +58,29 @@ _RUNS = "SELECT 1 FROM jobs WHERE status = 'running' AND session = ? LIMIT 1"
 _REJECTED = """
     SELECT reason FROM (SELECT class, reason FROM tries WHERE job = ? AND charged = 1 ORDER BY epoch DESC LIMIT ?)
     WHERE class = 'answer'
+"""
+
+_RUNNING = """
+    SELECT EXISTS (
+        SELECT 1 FROM jobs INDEXED BY jobs_running
+        WHERE status = 'running' AND kind = ? AND (pass = ? OR pass IS NULL))
+"""
+_NEVER_CALLED = """
+    SELECT 1 FROM jobs
+    WHERE status = 'pending' AND kind = :kind AND pass IS :pass AND run_after IS NULL AND crashes < :crashes LIMIT 1
+"""
+_NEXT_DUE = """
+    SELECT run_after FROM jobs
+    WHERE status = 'pending' AND kind = :kind AND pass IS :pass AND run_after > '' AND crashes < :crashes
+    ORDER BY run_after LIMIT 1
+"""
+
+# A suspect waits while any other of them runs; a running one wakes whoever waits for it when it ends.
+_LEFT_AMONG = """
+    WITH among AS (SELECT status, crashes, run_after FROM jobs WHERE rowid IN (SELECT value FROM json_each(:rows))),
+        at_work AS (SELECT EXISTS (SELECT 1 FROM among WHERE status = 'running') AS any_runs),
+        due AS (SELECT run_after FROM among, at_work WHERE status = 'pending' AND (crashes < :suspect OR NOT any_runs))
+    SELECT any_runs, (SELECT count(*) FROM due WHERE run_after IS NULL), (SELECT min(run_after) FROM due) FROM at_work
 """
 
 Taken = tuple[Any, ...]
@@ -113,3 +137,28 @@ def read_job(taken: Taken) -> Job:
     run_after, row, key, epoch, attempts, crashes, request, input_hash, record, rejected = taken
     data = json_values.read_back(record) if record else {}
     return Job(row, key, epoch, attempts, crashes, rejected, run_after is None, request, input_hash, data)
+
+
+def left(connection: sqlite3.Connection, kind: str, pass_: int, now: float, only: Sequence[int] | None = None) -> Left:
+    """What a pass still has. A suspect is not due while anything runs, since it runs alone."""
+    if only is not None:
+        return _left_among(connection, only, now)
+    (running,) = connection.execute(_RUNNING, (kind, pass_)).fetchone()
+    arms = [{"kind": kind, "pass": each, "crashes": SUSPECT if running else ANY_NUMBER} for each in (pass_, None)]
+    if any(connection.execute(_NEVER_CALLED, arm).fetchone() for arm in arms):
+        return Left(bool(running), 0.0)
+    waits = [_value(connection.execute(_NEXT_DUE, arm)) for arm in arms]
+    ends = [seconds(wait) for wait in waits if wait is not None]
+    return Left(bool(running), max(0.0, min(ends) - now) if ends else None)
+
+
+def _left_among(connection: sqlite3.Connection, rows: Sequence[int], now: float) -> Left:
+    among = {"rows": json.dumps(list(rows)), "suspect": SUSPECT}
+    running, never_called, wait = connection.execute(_LEFT_AMONG, among).fetchone()
+    due_in = max(0.0, seconds(wait) - now) if wait else None
+    return Left(bool(running), 0.0 if never_called else due_in)
+
+
+def _value(cursor: sqlite3.Cursor) -> Any:
+    row = cursor.fetchone()
+    return row[0] if row else None

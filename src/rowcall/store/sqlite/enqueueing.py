@@ -12,7 +12,7 @@ from typing import Any
 
 from rowcall.model.errors import DuplicateKey
 from rowcall.model.job import Status
-from rowcall.store.entry_checks import UNCHANGED, Reading, clash, digest
+from rowcall.store.entry_checks import UNCHANGED, EnqueueTarget, clash, digest
 from rowcall.store.sqlite.clock import stamp
 from rowcall.store.types import Enqueued, Entry
 
@@ -86,23 +86,23 @@ class _Plan:
 
 
 def enqueue(
-    connection: sqlite3.Connection, now: float, reading: Reading, entries: Sequence[Entry]
+    connection: sqlite3.Connection, now: float, target: EnqueueTarget, entries: Sequence[Entry]
 ) -> tuple[Enqueued, DuplicateKey | None]:
     """Bring a chunk in, up to its first duplicate with other content, which is returned to be raised."""
     keys = json.dumps([entry.key for entry in entries])
-    found = {key: rest for key, *rest in connection.execute(_FOUND, (reading.kind, keys))}
-    firsts, duplicate = _firsts(connection, reading, entries, {key: row for key, (row, *_) in found.items()})
-    plan = _planned(connection, now, reading, firsts, found)
+    found = {key: rest for key, *rest in connection.execute(_FOUND, (target.kind, keys))}
+    firsts, duplicate = _firsts(connection, target, entries, {key: row for key, (row, *_) in found.items()})
+    plan = _planned(connection, now, target, firsts, found)
     for statement, parameters in plan.writes.items():
         connection.executemany(statement, parameters)
     return Enqueued(**plan.counts, repeated=len(entries) - len(firsts)), duplicate
 
 
 def _firsts(
-    connection: sqlite3.Connection, reading: Reading, entries: Sequence[Entry], rows: dict[str, int]
+    connection: sqlite3.Connection, target: EnqueueTarget, entries: Sequence[Entry], rows: dict[str, int]
 ) -> tuple[list[_Numbered], DuplicateKey | None]:
     """The entries whose key this pass has not had before, up to one that clashes; ``rows`` are those of known keys."""
-    _forget_other_passes(connection, reading)
+    _forget_other_passes(connection, target)
     seen = {row[0]: row for row in connection.execute(_SEEN, (json.dumps(list(rows.values())),))}
     (last,) = connection.execute(_LAST_ROW).fetchone()
     unused = count(last + 1)
@@ -120,8 +120,8 @@ def _firsts(
     return firsts, duplicate
 
 
-def _forget_other_passes(connection: sqlite3.Connection, reading: Reading) -> None:
-    current = (reading.kind, reading.pass_)
+def _forget_other_passes(connection: sqlite3.Connection, target: EnqueueTarget) -> None:
+    current = (target.kind, target.pass_)
     if connection.execute(_SEEN_OF).fetchone() != current:
         connection.execute("DELETE FROM seen")
         connection.execute("DELETE FROM seen_of")
@@ -131,14 +131,14 @@ def _forget_other_passes(connection: sqlite3.Connection, reading: Reading) -> No
 def _planned(
     connection: sqlite3.Connection,
     now: float,
-    reading: Reading,
+    target: EnqueueTarget,
     entries: Sequence[_Numbered],
     found: Mapping[str, Sequence[Any]],
 ) -> _Plan:
     """Compare the entries with what is there."""
-    shared = {"kind": reading.kind, "pass": reading.pass_, "request": reading.request, "batch": reading.batch}
+    shared = {"kind": target.kind, "pass": target.pass_, "request": target.request, "batch": target.batch}
     plan = _Plan(shared | {"at": stamp(now)})
-    counting = {number for (number,) in connection.execute(_COUNTING, shared)} | {reading.request}
+    counting = {number for (number,) in connection.execute(_COUNTING, shared)} | {target.request}
     for row, entry in entries:
         old = found.get(entry.key)
         if old is None:

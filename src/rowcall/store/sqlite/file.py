@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import shlex
 import sqlite3
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from urllib.parse import quote
 
 from rowcall.model.errors import Corrupt, NoStore, SchemaMismatch, StoreError, Unavailable
 from rowcall.store.sqlite.faults import translated
-from rowcall.store.sqlite.locks import beside
+from rowcall.store.sqlite.locks import beside, is_unlocked
 from rowcall.store.sqlite.network import network_file_system
 
 APPLICATION_ID = 0x726F7763  # "rowc", where `file` and SQLite look for it
@@ -90,7 +91,9 @@ def _migrate(connection: sqlite3.Connection, version: int) -> None:
 def connect(path: Path, mode: str, patience_ms: int) -> sqlite3.Connection:
     """A connection to a file as it is, ``ro``, ``rw`` or ``rwc`` (made where it is not there)."""
     uri = f"file:{quote(os.fsencode(path.absolute()))}?mode={mode}"
-    return sqlite3.connect(uri, uri=True, isolation_level=None, timeout=patience_ms / 1000, cached_statements=256)
+    connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=patience_ms / 1000, cached_statements=256)
+    connection.create_function("session_unlocked", 2, partial(is_unlocked, path))
+    return connection
 
 
 def _require_place(path: Path) -> None:

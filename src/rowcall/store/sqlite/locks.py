@@ -1,6 +1,6 @@
-"""Locks of the operating system on files beside the database; they vanish with their process, however it ends.
+"""Locks of the operating system on files beside the database. They end with their process, however it ends.
 
-Never on the database file itself: closing it would drop SQLite's own locks.
+The database file itself is never locked or opened here: closing it would drop SQLite's own locks.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from pathlib import Path
 from rowcall.model.errors import Busy
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.01
-"""Seconds between two looks at a turn that somebody else has."""
+"""Seconds between two tries for the write lock while another process holds it."""
 
 HOST = socket.gethostname()
 
 
 class FileLock:
-    """An open file that can be locked for this process alone. Given up when the object goes."""
+    """An open file that this process can lock. It is closed with the object, which frees the lock."""
 
     def __init__(self, path: Path, flags: int = 0) -> None:
         self.path = path
@@ -34,14 +34,14 @@ class FileLock:
 
     @classmethod
     def fresh(cls, path: Path) -> FileLock:
-        """A new file, locked at once; one of that name is a leftover and goes."""
+        """A new file, locked at once. A file of that name is a leftover and is deleted."""
         path.unlink(missing_ok=True)
         lock = cls(path, os.O_EXCL)
         lock.take()
         return lock
 
     def take(self) -> bool:
-        """Lock it, if nobody has it; never waits."""
+        """Lock it if it is free; returns whether it is locked now. Never waits."""
         try:
             fcntl.flock(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -57,7 +57,7 @@ class FileLock:
         self._closing()
 
     def in_place(self) -> bool:
-        """Whether the path still leads to this very file."""
+        """Whether the path still leads to the file that is open here: somebody may have deleted it."""
         try:
             there = self.path.stat()
         except FileNotFoundError:
@@ -77,7 +77,7 @@ os.register_at_fork(after_in_child=_forget_in_child)  # or a forked child would 
 
 
 def is_free(path: Path) -> bool | None:
-    """Whether nobody has the lock of a file; None where there is no such file."""
+    """Whether the lock of a file is free; None if there is no such file."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -91,8 +91,8 @@ def is_free(path: Path) -> bool | None:
     return True
 
 
-class Turn:
-    """The right to write and to checkpoint, which processes on one database take in turns."""
+class WriteLock:
+    """The right to write and to checkpoint, which the processes that use one database take in turns."""
 
     def __init__(self, database: Path) -> None:
         self._path = beside(database, "turn")
@@ -101,10 +101,10 @@ class Turn:
 
     @contextmanager
     def held(self, patience: float) -> Iterator[None]:
-        """Have the turn.
+        """Hold the lock.
 
         Raises:
-            Busy: somebody else had it for ``patience`` seconds; the message names the process.
+            Busy: another process held it for ``patience`` seconds; the message names that process.
         """
         lock = self._take(patience)
         try:
@@ -125,7 +125,7 @@ class Turn:
                 raise self._busy()
             time.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311  spreads the waiting; no secret
             pause = min(2 * pause, _LONGEST_PAUSE)
-        with suppress(OSError):  # a full disk must not cost the turn
+        with suppress(OSError):  # a full disk must not keep us from writing
             os.pwrite(lock.fd, self._signature, 0)
         return lock
 
@@ -139,8 +139,18 @@ class Turn:
         holder = self._path.read_text(errors="replace").strip()
         return Busy(
             f"{self._path}: the store is held by {holder or 'another process'}",
-            remedy="Let it finish, or end it if it hangs; another run may also go on by itself. Nothing is lost.",
+            remedy="Let it finish, or end it if it hangs. Nothing is lost.",
         )
+
+
+def session_lock(database: Path, session: int) -> Path:
+    """The file whose lock a session holds for as long as its process lives."""
+    return beside(database, f"session-{session}")
+
+
+def is_unlocked(database: Path, session: int, host: str) -> bool:
+    """Whether a session is one of this host whose process is gone."""
+    return host == HOST and bool(is_free(session_lock(database, session)))
 
 
 def beside(database: Path, name: str) -> Path:

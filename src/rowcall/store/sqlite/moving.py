@@ -25,6 +25,10 @@ from rowcall.store.migration import (
     Table,
     not_alone,
 )
+from rowcall.store.queries.stored_runs import living
+from rowcall.store.sqlite.backup import stop_all_work
+from rowcall.store.sqlite.connection_thread import ConnectionThread, transaction
+from rowcall.store.sqlite.driver import carry_out
 from rowcall.store.sqlite.faults import translated
 from rowcall.store.sqlite.file import (
     APPLICATION_ID,
@@ -35,10 +39,7 @@ from rowcall.store.sqlite.file import (
     connect_writing,
     prepare,
 )
-from rowcall.store.sqlite.keeping import stand_still
-from rowcall.store.sqlite.line import Line, transaction
-from rowcall.store.sqlite.locks import Turn
-from rowcall.store.sqlite.sessions import living
+from rowcall.store.sqlite.locks import WriteLock
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -73,14 +74,14 @@ _NEW_SESSIONS = "INSERT INTO sqlite_sequence SELECT 'sessions', coalesce(max(ses
 class SQLiteSource(Source):
     """A store in a SQLite file, that is moved from. Made by ``open``; nothing is written to it."""
 
-    def __init__(self, path: Path, line: Line) -> None:
+    def __init__(self, path: Path, line: ConnectionThread) -> None:
         self._path = path
-        self._line = line
+        self._thread = line
 
     @classmethod
     async def open(cls, path: Path) -> Self:
         """Open an existing store; raises as ``SQLiteReader.open``."""
-        return cls(path, await Line.open(partial(connect_reading, path)))
+        return cls(path, await ConnectionThread.open(partial(connect_reading, path)))
 
     @property
     def name(self) -> str:
@@ -89,23 +90,23 @@ class SQLiteSource(Source):
 
     async def close(self) -> None:
         """Give up the connection; safe to repeat."""
-        await self._line.close()
+        await self._thread.close()
 
     async def living(self) -> list[str]:
         """Who is at work on it."""
-        return await self._line.run(self._told, living, self._path)
+        return await self._thread.run(self._told, lambda connection: carry_out(connection, living()))
 
     async def state(self) -> str:
         """What any verb that writes changes: one walk over the jobs."""
-        return await self._line.run(self._told, _state)
+        return await self._thread.run(self._told, _state)
 
     async def page(self, table: Table, after: Key | None) -> list[Row]:
         """The next rows of a table."""
-        return await self._line.run(self._told, _page, table, after)
+        return await self._thread.run(self._told, _page, table, after)
 
     async def contents(self) -> Contents:
         """What it holds."""
-        return await self._line.run(self._told, _contents)
+        return await self._thread.run(self._told, _contents)
 
     def _told(
         self,
@@ -121,14 +122,14 @@ class SQLiteSource(Source):
 class SQLiteSink(Sink):
     """A SQLite file that becomes a store. Made by ``open``."""
 
-    def __init__(self, path: Path, line: Line) -> None:
+    def __init__(self, path: Path, line: ConnectionThread) -> None:
         self._path = path
-        self._line = line
+        self._thread = line
 
     @classmethod
     async def open(cls, path: Path) -> Self:
         """Open an empty store or an unfinished one, or make a file; raises as ``SQLiteStore.open``."""
-        return cls(path, await Line.open(partial(_connect, path)))
+        return cls(path, await ConnectionThread.open(partial(_connect, path)))
 
     @property
     def name(self) -> str:
@@ -137,23 +138,23 @@ class SQLiteSink(Sink):
 
     async def close(self) -> None:
         """Give up the connection; safe to repeat."""
-        await self._line.close()
+        await self._thread.close()
 
     async def begin(self, origin: Origin) -> Mark:
         """Begin a move, or go on with one."""
-        return await self._line.run(self._write, lambda connection: _begin(connection, origin, self.name))
+        return await self._thread.run(self._write, lambda connection: _begin(connection, origin, self.name))
 
     async def put(self, page: Page) -> None:
         """Take a page in, together with its mark."""
-        await self._line.run(self._write, lambda connection: _put(connection, page, self.name))
+        await self._thread.run(self._write, lambda connection: _put(connection, page, self.name))
 
     async def contents(self) -> Contents:
         """What it holds by now."""
-        return await self._line.run(self._write, _contents)
+        return await self._thread.run(self._write, _contents)
 
     async def finish(self, stop_reason: str) -> None:
         """Make a store of it."""
-        await self._line.run(self._write, lambda connection: _finish(connection, stop_reason, self.name))
+        await self._thread.run(self._write, lambda connection: _finish(connection, stop_reason, self.name))
 
     def _write(self, connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
         with translated(self._path), transaction(connection):
@@ -164,15 +165,15 @@ def _connect(path: Path) -> sqlite3.Connection:
     if _is_unfinished(path):
         return connect(path, "rw", WRITER_PATIENCE_MS)
     connection = connect_writing(path)
-    turn = Turn(path)
+    lock = WriteLock(path)
     try:
-        with translated(path), turn.held(WRITER_PATIENCE_MS / 1000):
+        with translated(path), lock.held(WRITER_PATIENCE_MS / 1000):
             prepare(connection, path, "full")
     except BaseException:
         connection.close()
         raise
     finally:
-        turn.close()
+        lock.close()
     return connection
 
 
@@ -247,7 +248,7 @@ def _put(connection: sqlite3.Connection, page: Page, name: str) -> None:
 def _finish(connection: sqlite3.Connection, stop_reason: str, name: str) -> None:
     if _owner(connection) != MOVING_ID:
         raise not_alone(name)
-    stand_still(connection, stop_reason)
+    stop_all_work(connection, stop_reason)
     connection.execute(_NO_OLD_SESSIONS)
     connection.execute(_NEW_SESSIONS)
     connection.execute("DROP TABLE moving")

@@ -4,50 +4,31 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Concatenate, ParamSpec, Self, TypeVar
 
-from rowcall.model import json_values
-from rowcall.model.job import Status
-from rowcall.store.base import Reader
-from rowcall.store.call_history import History, Span
-from rowcall.store.sqlite import history, keeping, queries, recipes, twins, withdrawing
+from rowcall.store.queries.base import Access, Query
+from rowcall.store.shared_verbs import SharedReader
+from rowcall.store.sqlite import backup, driver, upkeep
+from rowcall.store.sqlite.connection_thread import ConnectionThread
 from rowcall.store.sqlite.faults import translated
 from rowcall.store.sqlite.file import connect_reading
-from rowcall.store.sqlite.line import Line
-from rowcall.store.sqlite.sessions import lives
-from rowcall.store.types import (
-    Answer,
-    Counts,
-    ErrorGroup,
-    Flaw,
-    JobRow,
-    LastCall,
-    LeftBehind,
-    RequestStanding,
-    RolledBack,
-    RunRow,
-    Selected,
-    Selection,
-    Try,
-    read_answer,
-)
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class SQLiteReader(Reader):
-    """Reads a store beside whoever writes it; never writes, never checkpoints, never waits for the turn.
+class SQLiteReader(SharedReader):
+    """Reads a store while others write it. It never writes, never checkpoints and never waits for the write lock.
 
-    Made by ``open``. Each question is one transaction of its own.
+    Made by ``open``. Each verb is one transaction.
     """
 
-    def __init__(self, path: Path, line: Line, clock: Callable[[], float]) -> None:
+    def __init__(self, path: Path, thread: ConnectionThread, clock: Callable[[], float]) -> None:
         self.path = path
-        self._line = line
+        self._thread = thread
         self._clock = clock
 
     @classmethod
@@ -57,139 +38,33 @@ class SQLiteReader(Reader):
         Raises:
             NoStore: there is no store yet.
             SchemaMismatch: a newer rowcall or another program wrote the file.
-            Corrupt: not a database, or a damaged one.
+            Corrupt: the file is not a database, or is damaged.
         """
-        return cls(path, await Line.open(partial(connect_reading, path)), time.time)
+        return cls(path, await ConnectionThread.open(partial(connect_reading, path)), time.time)
 
     async def close(self) -> None:
-        """Give up the connection; safe to repeat."""
-        await self._line.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        await self.close()
-
-    async def kinds(self) -> list[str]:
-        """The kinds in the store, by name."""
-        return await self._read(queries.kinds)
-
-    async def counts(self, kind: str) -> Counts:
-        """A kind at a glance: one walk over its jobs, about 0.5 s for a million."""
-        return await self._read(queries.counts, kind)
-
-    async def spent(self, kind: str) -> int:
-        """What all calls of the kind have cost so far, in nano-dollars."""
-        return await self._read(queries.spent, kind)
-
-    async def errors(self, kind: str) -> list[ErrorGroup]:
-        """Failed jobs by reason, most first."""
-        return await self._read(queries.errors, kind)
-
-    async def job(self, kind: str, key: str) -> JobRow | None:
-        """One job by its key."""
-        return await self._read(queries.job, kind, key)
-
-    async def payload(self, row: int) -> dict[str, Any] | None:
-        """The record of a job; None where it was pruned."""
-        record = await self._read(queries.payload, row)
-        with translated(self.path):
-            return None if record is None else json_values.read_back(record)
-
-    async def donor(self, row: int) -> str | None:
-        """The key of the twin whose answer a job was given; None where it was called itself."""
-        return await self._read(twins.donor, row)
-
-    async def tries(self, row: int) -> list[Try]:
-        """A job's unsuccessful calls, oldest first."""
-        return await self._read(queries.tries, row)
-
-    async def answers(self, kind: str, keys: Sequence[str]) -> dict[str, Answer]:
-        """Jobs by key, with the current answer of the done ones. At most 1,000 keys a call."""
-        rows = await self._read(queries.answers, kind, keys)
-        with translated(self.path):
-            return {answer.key: answer for answer in map(read_answer, rows)}
-
-    async def last_calls(self, kind: str, keys: Sequence[str]) -> dict[str, LastCall]:
-        """What the last calls of jobs came to, by key."""
-        return await self._read(queries.last_calls, kind, keys)
-
-    async def page(self, kind: str, *, after: int = 0, limit: int = 1000, status: Status | None = None) -> list[JobRow]:
-        """Jobs in the order of their enqueueing, those after row ``after``."""
-        return await self._read(queries.page, kind, after, limit, status)
-
-    async def strays(self, kind: str, pass_: int) -> int:
-        """Jobs, pending or failed, that an earlier pass brought and this one did not."""
-        return await self._read(queries.strays, kind, pass_)
-
-    async def last_run(self, kind: str) -> RunRow | None:
-        """The newest run of the kind."""
-        return await self._read(lambda connection: queries.last_run(connection, kind, self._lives(connection)))
-
-    async def live_runs(self, kind: str) -> list[RunRow]:
-        """The runs of the kind whose session is alive, newest first."""
-        return await self._read(lambda connection: queries.live_runs(connection, kind, self._lives(connection)))
-
-    async def runs(self, kind: str) -> list[RunRow]:
-        """The runs of the kind, oldest first."""
-        return await self._read(lambda connection: queries.runs(connection, kind, self._lives(connection)))
-
-    async def recipe(self, kind: str) -> dict[str, Any] | None:
-        """How the calls of the kind are made; None where that was never published."""
-        return await self._read(recipes.recipe, kind)
-
-    async def history(self, kind: str, span: Span, quiet: float) -> History:
-        """How calls went in a span of time: walks over them, about 5 s for a million."""
-        return await self._read(history.history, kind, span, quiet)
-
-    async def request_standing(self, kind: str, hash_: str) -> RequestStanding:
-        """How a request stands to what is in the store."""
-        return await self._read(queries.request_standing, kind, hash_)
-
-    async def select(self, kind: str, selection: Selection) -> Selected:
-        """What a selection holds; nothing is changed."""
-        return await self._read(queries.select, kind, selection)
+        """Close the connection; safe to repeat."""
+        await self._thread.close()
 
     async def check(self) -> list[str]:
-        """Faults of the file itself; empty where it is sound."""
-        return await self._read(queries.check)
-
-    async def flaws(self, kind: str) -> list[Flaw]:
-        """Faults in what a kind holds."""
-        return await self._read(keeping.flaws, kind)
-
-    async def batches(self, kind: str) -> list[str]:
-        """The batches of a kind, by name."""
-        return await self._read(withdrawing.batches, kind)
-
-    async def batch_answers(self, kind: str, batch: str) -> RolledBack:
-        """What ``rollback`` would do; nothing is changed."""
-        return await self._read(withdrawing.batch_answers, kind, batch)
-
-    async def prunable(self, kind: str, before: str) -> int:
-        """Payloads that ``prune`` would drop."""
-        return await self._read(keeping.prunable, kind, before)
-
-    async def left_behind(self, kind: str, pass_: int, *, after: int = 0, limit: int = 1000) -> list[LeftBehind]:
-        """Pending jobs with a payload that this pass did not bring."""
-        return await self._read(keeping.left_behind, kind, pass_, after, limit)
+        """Faults of the file itself; empty if it is sound."""
+        return await self._read(upkeep.check)
 
     async def backup(self, path: Path) -> None:
-        """Write a snapshot to a new file; a run is not held up by it.
+        """Write a snapshot to a new file; runs go on meanwhile.
 
         Raises:
-            OutputError: the file is there already, or cannot be written.
+            OutputError: the file exists already, or cannot be written.
         """
-        await self._line.run(keeping.backup, self.path, path)
+        await self._thread.run(backup.backup, self.path, path)
 
-    def _lives(self, connection: sqlite3.Connection) -> Callable[[int], bool]:
-        return partial(lives, connection, self.path)
+    async def _carry_out(self, access: Access, begin: Callable[[], Query[T]]) -> T:
+        return await self._read(lambda connection: driver.carry_out(connection, begin()))
 
     async def _read(
         self, query: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        return await self._line.run(self._snapshot, lambda connection: query(connection, *args, **kwargs))
+        return await self._thread.run(self._snapshot, lambda connection: query(connection, *args, **kwargs))
 
     def _snapshot(self, connection: sqlite3.Connection, query: Callable[[sqlite3.Connection], T]) -> T:
         with translated(self.path):
@@ -197,5 +72,5 @@ class SQLiteReader(Reader):
             try:
                 return query(connection)
             finally:
-                if connection.in_transaction:  # a grave error ends it by itself
+                if connection.in_transaction:  # SQLite ends it by itself after a grave error
                     connection.execute("ROLLBACK")

@@ -1,4 +1,4 @@
-"""Sessions and runs: who is alive, who is dead, what the dead had in hand."""
+"""Sessions and runs: which are alive, which are dead, and the jobs that the dead ones held."""
 
 from __future__ import annotations
 
@@ -10,17 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from rowcall.store.liveness import POISON, SUSPECT, SUSPECT_WAITS
-from rowcall.store.sqlite import steering
 from rowcall.store.sqlite.clock import stamp
-from rowcall.store.sqlite.locks import HOST, FileLock, beside, is_free
+from rowcall.store.sqlite.locks import HOST, FileLock, session_lock
 from rowcall.store.types import Role, Run
 
 _BEGIN = "INSERT INTO sessions (host, pid, started_at, beat_at) VALUES (?, ?, ?, ?) RETURNING id"
 _BEAT = "UPDATE sessions SET beat = beat + 1, beat_at = ? WHERE id = ?"
 _BEATS = "SELECT id, beat FROM sessions WHERE id <> ?"
 _KNOWN = "SELECT 1 FROM sessions WHERE id = ?"
-_SESSIONS = "SELECT id, host FROM sessions"
-_WHO = "SELECT id, host, pid FROM sessions ORDER BY id"
+_UNLOCKED = "SELECT id FROM sessions WHERE session_unlocked(id, host)"
 _FORGET = "DELETE FROM sessions WHERE id = ?"
 _BURY = "DELETE FROM sessions WHERE id = ? AND beat = ?"
 _REVIVE = "INSERT INTO sessions (id, host, pid, started_at, beat_at) VALUES (?, ?, ?, ?, ?)"
@@ -52,11 +50,11 @@ _LIVE_RUNS = """
 """
 _NEWEST = "SELECT coalesce(max(pass), 0) FROM runs WHERE kind = ?"
 _BEGIN_RUN = "INSERT INTO runs (kind, pass, session, started_at, settings, role) VALUES (?, ?, ?, ?, ?, ?) RETURNING id"
+_FORGET_SETTINGS = "DELETE FROM settings WHERE kind = ? AND NOT keep"
 _TAKEN_UP = "SELECT EXISTS (SELECT 1 FROM runs WHERE kind = ? AND pass = ? AND role <> 'enqueue')"
-_END_RUN = "UPDATE runs SET ended_at = ?, stop_reason = ?, totals = ? WHERE id = ?"
 
-# Rows that wait for longer than their own wait was: written by a clock that has gone back since.
-_HEAL = """
+# Jobs that still wait for longer than their wait was: the clock has gone back since they were written.
+_END_OVERLONG_WAITS = """
     UPDATE jobs INDEXED BY jobs_pending SET run_after = :at, wait_ms = 0
     WHERE status = 'pending' AND run_after > :at
     AND (julianday(run_after) - 2440587.5) * 86400 > :now + wait_ms / 1000.0 + 0.1
@@ -64,11 +62,11 @@ _HEAL = """
 
 
 def begin(connection: sqlite3.Connection, now: float, path: Path) -> tuple[int, FileLock]:
-    """A new session, and the lock that says it is alive for as long as it is kept."""
+    """A new session, and the lock that shows that it is alive for as long as it is held."""
     at = stamp(now)
     (number,) = connection.execute(_BEGIN, (HOST, os.getpid(), at, at)).fetchone()
-    heal(connection, now)
-    return number, FileLock.fresh(_lock_path(path, number))
+    end_overlong_waits(connection, now)
+    return number, FileLock.fresh(session_lock(path, number))
 
 
 def beat(connection: sqlite3.Connection, now: float, session: int) -> dict[int, int]:
@@ -79,7 +77,7 @@ def beat(connection: sqlite3.Connection, now: float, session: int) -> dict[int, 
 
 
 def ensure(connection: sqlite3.Connection, now: float, session: int) -> None:
-    """Bring a session back that others took for dead while it was stopped."""
+    """Restore a session that others took for dead while its process was stopped."""
     if connection.execute(_KNOWN, (session,)).fetchone():
         return
     at = stamp(now)
@@ -94,8 +92,8 @@ def end(connection: sqlite3.Connection, now: float, session: int) -> None:
 
 
 def reap(connection: sqlite3.Connection, now: float, path: Path, silent: Mapping[int, int]) -> int:
-    """Forget dead sessions and put back what they had; ``silent`` ones are those that stopped at these beats."""
-    unlocked = _unlocked(connection, path)
+    """Forget dead sessions and put their jobs back; ``silent`` are sessions that stopped at these beats."""
+    unlocked = _unlocked(connection)
     for session in unlocked:
         connection.execute(_FORGET, (session,))
     connection.executemany(_BURY, silent.items())
@@ -103,28 +101,27 @@ def reap(connection: sqlite3.Connection, now: float, path: Path, silent: Mapping
     later = {"later": stamp(now + SUSPECT_WAITS), "wait_ms": round(SUSPECT_WAITS * 1000)}
     count = connection.execute(_PUT_BACK_ORPHANS, {"at": at, "suspect": SUSPECT, "poison": POISON} | later).rowcount
     if connection.execute(_CLOSE_RUNS, (at,)).rowcount or count:
-        heal(connection, now)
+        end_overlong_waits(connection, now)
     for session in unlocked:
-        _lock_path(path, session).unlink(missing_ok=True)
+        session_lock(path, session).unlink(missing_ok=True)
     return count
 
 
 def begin_run(
     connection: sqlite3.Connection,
     now: float,
-    path: Path,
     silent: Collection[int],
     session: int,
     kind: str,
     settings: dict[str, Any],
     role: Role,
 ) -> Run:
-    """Join the pass of a run whose session lives, or take the one that goes with the role."""
-    gone = _unlocked(connection, path).union(silent)
+    """Join the pass of a run whose session is alive, or take the pass that belongs to the role."""
+    gone = _unlocked(connection).union(silent)
     live = [pass_ for pass_, other in connection.execute(_LIVE_RUNS, (kind, session)) if other not in gone]
     pass_ = live[0] if live else _pass_of(connection, kind, role)
     if not live:
-        steering.forget(connection, kind)
+        connection.execute(_FORGET_SETTINGS, (kind,))
     written = json.dumps(settings, default=str)
     (number,) = connection.execute(_BEGIN_RUN, (kind, pass_, session, stamp(now), written, role)).fetchone()
     return Run(number, pass_, bool(live))
@@ -139,33 +136,11 @@ def _pass_of(connection: sqlite3.Connection, kind: str, role: Role) -> int:
     return newest if newest and role is Role.ENQUEUE and not taken_up else newest + 1
 
 
-def end_run(connection: sqlite3.Connection, now: float, run: Run, stop_reason: str, totals: dict[str, Any]) -> None:
-    """Write why a run stopped and what it did."""
-    connection.execute(_END_RUN, (stamp(now), stop_reason, json.dumps(totals, default=str), run.id))
+def end_overlong_waits(connection: sqlite3.Connection, now: float) -> None:
+    """End waits that would last longer than they were to last when they began: the clock went back."""
+    connection.execute(_END_OVERLONG_WAITS, {"at": stamp(now), "now": now})
 
 
-def lives(connection: sqlite3.Connection, path: Path, session: int) -> bool:
-    """Whether a session is known and nothing shows that its process is gone."""
-    known = connection.execute(_KNOWN, (session,)).fetchone() is not None
-    return known and session not in _unlocked(connection, path)
-
-
-def living(connection: sqlite3.Connection, path: Path) -> list[str]:
-    """Who is at work: the sessions of this host whose process lives, and all of other hosts."""
-    gone = _unlocked(connection, path)
-    return [f"process {pid} on {host}" for session, host, pid in connection.execute(_WHO) if session not in gone]
-
-
-def heal(connection: sqlite3.Connection, now: float) -> None:
-    """Let waits that end further ahead than they were long be over: the clock went back."""
-    connection.execute(_HEAL, {"at": stamp(now), "now": now})
-
-
-def _unlocked(connection: sqlite3.Connection, path: Path) -> set[int]:
-    """Sessions of this host whose process is gone: nobody has their lock."""
-    ours = [session for session, host in connection.execute(_SESSIONS) if host == HOST]
-    return {session for session in ours if is_free(_lock_path(path, session))}
-
-
-def _lock_path(path: Path, session: int) -> Path:
-    return beside(path, f"session-{session}")
+def _unlocked(connection: sqlite3.Connection) -> set[int]:
+    """Sessions of this host whose process is gone: their lock is free."""
+    return {session for (session,) in connection.execute(_UNLOCKED)}

@@ -1,11 +1,11 @@
-"""The writing half of the store: each verb one transaction, in the turn of this process."""
+"""The writing half of the store: each verb is one transaction, made while this process holds the write lock."""
 
 from __future__ import annotations
 
 import asyncio
 import sqlite3
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -17,86 +17,60 @@ from rowcall.limits.rate_limits import Bucket, Cost
 from rowcall.model.errors import Busy, StoreError
 from rowcall.model.job import Job
 from rowcall.model.outcome import Settlement
-from rowcall.store.base import Store
-from rowcall.store.entry_checks import CHUNK, Reading, require_keys
-from rowcall.store.liveness import Watch
+from rowcall.store.entry_checks import CHUNK, EnqueueTarget, require_keys
+from rowcall.store.liveness import SilenceWatch
+from rowcall.store.queries.base import Access, Query
+from rowcall.store.queries.retry_cancel import cancelled_among
+from rowcall.store.queries.stored_runs import settings as live_settings
 from rowcall.store.settlement_values import ready
-from rowcall.store.sqlite import (
-    arriving,
-    claiming,
-    enqueueing,
-    keeping,
-    limiting,
-    mending,
-    queries,
-    recipes,
-    requests,
-    sessions,
-    settling,
-    steering,
-    twins,
-    withdrawing,
-)
+from rowcall.store.shared_verbs import SharedStore
+from rowcall.store.sqlite import claiming, driver, duplicate_answers, enqueueing, limiting, sessions, settling, upkeep
+from rowcall.store.sqlite.connection_thread import ConnectionThread, transaction
 from rowcall.store.sqlite.faults import translated
 from rowcall.store.sqlite.file import CHECKPOINT_PAGES, connect_writing, prepare
-from rowcall.store.sqlite.line import Line, transaction
-from rowcall.store.sqlite.locks import FileLock, Turn, beside
+from rowcall.store.sqlite.locks import FileLock, WriteLock, beside
 from rowcall.store.sqlite.reader import SQLiteReader
-from rowcall.store.types import (
-    Arrived,
-    Claim,
-    Enqueued,
-    Entry,
-    Fate,
-    Left,
-    Orders,
-    Pruned,
-    Reserved,
-    Role,
-    RolledBack,
-    Run,
-    Selection,
-)
+from rowcall.store.types import Claim, Enqueued, Entry, Left, Orders, Pruned, Reserved, Role, Run
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 _PATIENCE = 0.25
-"""Seconds that one try waits for the turn, on the connection's thread; between two tries a caller can be cancelled."""
-_UNSAID_FOR = 2.0
-"""Seconds of waiting for somebody else that are not worth a word."""
+"""Seconds that one try waits for the write lock on the connection's thread. A caller can be cancelled between tries."""
+_SILENT_FOR = 2.0
+"""Seconds of waiting for another process before the user is told."""
 _LARGE_WAL = 64 * 2**20
-"""Bytes of WAL, held up by a reader, from which the readers are waited for."""
+"""Bytes of WAL from which a checkpoint waits for the readers that keep it from being written back."""
 _SHRINK_EVERY = 5.0
-"""Seconds between two tries to."""
+"""Seconds between two such checkpoints."""
 _CLOCK_STEP = 1.0
 """Seconds by which the clock must have gone back to be noticed."""
 
 
-def _nobody(message: str) -> None:
-    """Who is told of waits where nobody asked to be."""
+def _ignore(message: str) -> None:
+    """Takes messages about waits that nobody asked for."""
 
 
-class SQLiteStore(SQLiteReader, Store):
-    """A store in one SQLite file. Made by ``open``; the only connection of this process that writes.
+class SQLiteStore(SQLiteReader, SharedStore):
+    """A store in one SQLite file. Made by ``open``; this process writes through no other connection.
 
-    Its own reads share a thread with its writes: what walks over all jobs (``counts``, ``request_standing``) is better
-    asked of a ``SQLiteReader`` while a run is on.
+    What it reads waits for what it writes: both share one thread. While a run is on, ask a ``SQLiteReader`` for what
+    reads all jobs (``counts``, ``request_standing``).
     """
 
     def __init__(
         self,
         path: Path,
-        line: Line,
+        thread: ConnectionThread,
         clock: Callable[[], float],
         lease: float,
         busy_wait: float,
         waits: Callable[[str], None],
         ticks: Callable[[], float],
     ) -> None:
-        super().__init__(path, line, clock)
+        super().__init__(path, thread, clock)
         self._ticks = ticks
-        self._turn = Turn(path)
+        self._write_lock = WriteLock(path)
         self._waits = waits
         self._retrying = AsyncRetrying(
             retry=retry_if_exception_type(Busy),
@@ -106,9 +80,9 @@ class SQLiteStore(SQLiteReader, Store):
         )
         self._latest = clock()
         self._next_shrink = time.monotonic()
-        self._locks: dict[int, FileLock] = {}
-        self._watch = Watch(lease)
-        self._errands: set[asyncio.Task[None]] = set()
+        self._session_locks: dict[int, FileLock] = {}
+        self._watch = SilenceWatch(lease)
+        self._background: set[asyncio.Task[None]] = set()
 
     @classmethod
     async def open(
@@ -119,10 +93,10 @@ class SQLiteStore(SQLiteReader, Store):
         lease: float = 60.0,
         clock: Callable[[], float] = time.time,
         busy_wait: float = 30.0,
-        waits: Callable[[str], None] = _nobody,
+        waits: Callable[[str], None] = _ignore,
         ticks: Callable[[], float] = time.monotonic,
     ) -> Self:
-        """Open a store, or make one; its folder must be there.
+        """Open a store, or create it; its folder must exist.
 
         Args:
             path: the database file.
@@ -130,38 +104,38 @@ class SQLiteStore(SQLiteReader, Store):
             lease: seconds of silence after which another session is dead.
             clock: seconds since 1970.
             busy_wait: seconds to wait for another process before ``Busy`` is raised.
-            waits: told who is in the way, once in each wait that lasts for 2 s.
-            ticks: seconds of a clock that all processes of the host share, and that nobody sets.
+            waits: called once in each wait of 2 s or more, with the name of the process that is waited for.
+            ticks: seconds of a clock that all processes of the host share and that nobody can set.
 
         Raises:
-            Unavailable: no such folder, or not a file.
+            Unavailable: there is no such folder, or the path is not a file.
             ReadOnly: the file or its folder cannot be written.
             SchemaMismatch: a newer rowcall or another program wrote the file; it is left as it is.
-            Corrupt: not a database, or a damaged one.
-            Busy: another process had it for all of ``busy_wait``.
+            Corrupt: the file is not a database, or is damaged.
+            Busy: another process held it for all of ``busy_wait``.
         """
-        line = await Line.open(partial(connect_writing, path))
+        thread = await ConnectionThread.open(partial(connect_writing, path))
         try:
-            store = cls(path, line, clock, lease, busy_wait, waits, ticks)
+            store = cls(path, thread, clock, lease, busy_wait, waits, ticks)
             await store._patiently(store._prepare, durability)
         except BaseException:
-            await line.close()
+            await thread.close()
             raise
         return store
 
     async def close(self) -> None:
-        """Write the WAL back where nobody is in the way, and give up the connection; safe to repeat.
+        """Write the WAL back if no other process is in the way, and close the connection; safe to repeat.
 
-        Sessions that were not ended are dead to others from now on.
+        From then on, others take sessions that were not ended for dead.
         """
-        await asyncio.gather(*self._errands, return_exceptions=True)
+        await asyncio.gather(*self._background, return_exceptions=True)
         try:
             with suppress(StoreError):
-                await self._line.run(self._tidy)
+                await self._thread.run(self._checkpoint)
         finally:
             await super().close()
-            self._turn.close()
-            for lock in self._locks.values():
+            self._write_lock.close()
+            for lock in self._session_locks.values():
                 lock.close()
 
     async def begin_session(self) -> int:
@@ -172,60 +146,45 @@ class SQLiteStore(SQLiteReader, Store):
             return sessions.begin(connection, now, self.path)
 
         number, lock = await self._write(begin)
-        self._locks[number] = lock
+        self._session_locks[number] = lock
         return number
 
     async def beat(self, session: int, claims: Sequence[Claim] = ()) -> list[Claim]:
-        """Say that the session is alive, and watch the others' beats; returns those ``claims`` that were cancelled."""
+        """Say that the session is alive, and note the others' beats; returns those ``claims`` that were cancelled."""
 
         def beat(connection: sqlite3.Connection, now: float) -> tuple[dict[int, int], list[Claim]]:
-            return sessions.beat(connection, now, session), withdrawing.cancelled(connection, claims)
+            beats = sessions.beat(connection, now, session)
+            return beats, driver.carry_out(connection, cancelled_among(claims))
 
-        counters, cancelled = await self._write(beat)
-        self._watch.note(counters)
+        beats, cancelled = await self._write(beat)
+        self._watch.note(beats)
         return cancelled
 
     async def end_session(self, session: int) -> None:
         """Release what the session still holds, uncharged, and forget it; safe to repeat."""
         await self._write(sessions.end, session)
-        lock = self._locks.pop(session, None)
+        lock = self._session_locks.pop(session, None)
         if lock:
             lock.path.unlink(missing_ok=True)
             lock.close()
 
     async def begin_run(self, session: int, kind: str, settings: dict[str, Any], *, role: Role = Role.RUN) -> Run:
-        """Join the pass of a live run of the kind, or take the one that goes with the role; see the contract."""
-        return await self._write(sessions.begin_run, self.path, self._watch.silent, session, kind, settings, role)
-
-    async def publish(self, kind: str, recipe: dict[str, Any]) -> None:
-        """Keep how the calls of the kind are made, for workers that have no config."""
-        await self._write(recipes.publish, kind, recipe)
-
-    async def end_run(self, run: Run, stop_reason: str, totals: dict[str, Any]) -> None:
-        """Write why a run stopped and what it did."""
-        await self._write(sessions.end_run, run, stop_reason, totals)
-
-    async def request(self, kind: str, hash_: str) -> int:
-        """Make a request the kind's latest; returns its number, the same for the same hash."""
-        return await self._write(requests.request, kind, hash_)
-
-    async def adopt(self, kind: str, hash_: str) -> int:
-        """As ``request``, and answers made with any other request of the kind count for it from now on."""
-        return await self._write(requests.adopt, kind, hash_)
+        """Join the pass of a live run of the kind, or take the pass that belongs to the role; see the contract."""
+        return await self._write(sessions.begin_run, self._watch.silent, session, kind, settings, role)
 
     async def enqueue(self, kind: str, entries: Sequence[Entry], *, pass_: int, request: int, batch: str) -> Enqueued:
-        """Bring records in, in transactions of 1,000; see the contract.
+        """Enqueue records in transactions of 1,000; see the contract.
 
         Raises:
-            DuplicateKey: a key came before in this pass with other content; entries before it are in.
-            InputError: a key with a NUL or a lone surrogate; nothing of ``entries`` is in.
+            DuplicateKey: a key came before in this pass with other content; entries before it are stored.
+            InputError: a key has a NUL or a lone surrogate; nothing of ``entries`` is stored.
         """
         require_keys(entries)
-        reading = Reading(kind, pass_, request, batch)
+        target = EnqueueTarget(kind, pass_, request, batch)
         sum_ = Enqueued()
         for start in range(0, len(entries), CHUNK):
             chunk = entries[start : start + CHUNK]
-            enqueued, duplicate = await self._write(enqueueing.enqueue, reading, chunk)
+            enqueued, duplicate = await self._write(enqueueing.enqueue, target, chunk)
             if duplicate:
                 raise duplicate
             sum_ += enqueued
@@ -241,10 +200,10 @@ class SQLiteStore(SQLiteReader, Store):
         fresh_only: bool = False,
         only: Sequence[int] | None = None,
     ) -> list[Job]:
-        """Take at most ``limit`` claimable jobs; see the contract. A cancelled claim puts back what it took.
+        """Take at most ``limit`` claimable jobs; see the contract. A claim that is cancelled puts back what it took.
 
-        A power cut may forget a claim that was not settled, and leaves its job pending, as the death of this process
-        would: a settle that reached the disk took all claims before it along.
+        A power cut may undo a claim that was not settled; its job is pending then, as after the death of this process.
+        A settlement that reached the disk has all claims before it on the disk too.
         """
         taken: list[claiming.Taken] = []
 
@@ -256,32 +215,24 @@ class SQLiteStore(SQLiteReader, Store):
             with translated(self.path):
                 return [claiming.read_job(row) for row in taken]
         except asyncio.CancelledError:
-            self._errand(self._write(settling.hand_back, taken))
+            self._in_background(self._write(settling.hand_back, taken))
             raise
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[Settlement]:
         """Write decisions in one transaction; returns those that came too late (the fence).
 
         Raises:
-            StoreError: an answer that is no JSON; nothing is written.
+            StoreError: an answer is not valid JSON; nothing is written.
         """
         return await self._write(settling.settle, ready(settlements))
 
     async def answer_claimed(self, claimed: Sequence[Job]) -> list[Job]:
-        """Settle those claims that a twin's answer is there for; see the contract."""
-        return await self._write(twins.answer_claimed, claimed)
+        """Settle those claims for which a duplicate has an answer; see the contract."""
+        return await self._write(duplicate_answers.answer_claimed, claimed)
 
     async def answer_pending(self, answered: Sequence[Job]) -> int:
-        """Give the answers of these jobs to their pending twins, 10,000 at most; returns to how many."""
-        return await self._write(twins.answer_pending, answered)
-
-    async def hand_out(self, kind: str, keys: Sequence[str]) -> None:
-        """Note that the calls of these jobs are made elsewhere, and what they ask now."""
-        await self._write(arriving.hand_out, kind, keys)
-
-    async def arrive(self, kind: str, arrived: Sequence[Arrived]) -> list[Fate]:
-        """Take in answers that were made elsewhere; see the contract."""
-        return await self._write(arriving.arrive, kind, arrived)
+        """Give the answers of these jobs to their pending duplicates, 10,000 at most; returns how many got one."""
+        return await self._write(duplicate_answers.answer_pending, answered)
 
     async def reap(self) -> int:
         """Put back what dead sessions held; returns how many jobs."""
@@ -291,20 +242,8 @@ class SQLiteStore(SQLiteReader, Store):
         return count
 
     async def left(self, kind: str, pass_: int, *, only: Sequence[int] | None = None) -> Left:
-        """What a pass still has; ``only``: among these rows."""
-        return await self._read(queries.left, kind, pass_, self._clock(), only)
-
-    async def retry(self, kind: str, selection: Selection) -> int:
-        """Set jobs back to pending with attempts 0, claimable by any run; returns how many."""
-        return await self._write(mending.retry, kind, selection)
-
-    async def cancel(self, kind: str, selection: Selection) -> int:
-        """Mark pending and running jobs cancelled; returns how many."""
-        return await self._write(mending.cancel, kind, selection)
-
-    async def rollback(self, kind: str, batch: str) -> RolledBack:
-        """Supersede all answers of a batch; see the contract."""
-        return await self._write(withdrawing.rollback, kind, batch)
+        """What a pass still has to do; ``only``: among these rows."""
+        return await self._read(claiming.left, kind, pass_, self._clock(), only)
 
     async def prune(self, kind: str, before: str) -> Pruned:
         """Drop the payloads of jobs that were done before a time, and make the file smaller.
@@ -315,7 +254,7 @@ class SQLiteStore(SQLiteReader, Store):
         return await self._patiently(self._rewrite, kind, before)
 
     async def reserve(self, target: str, buckets: Sequence[Bucket], calls: Sequence[Cost], owed: Cost) -> Reserved:
-        """Take places for calls to a target; see the contract. A power cut may forget them: they are of no age."""
+        """Reserve calls to a target; see the contract. A power cut may forget them: by then they are out of date."""
         return await self._patiently(self._lightly, self._by_ticks(limiting.take, target, buckets, calls, owed))
 
     async def penalize(self, target: str, seconds: float) -> None:
@@ -326,36 +265,31 @@ class SQLiteStore(SQLiteReader, Store):
         """Forget that a target rests."""
         await self._write(limiting.end_rest, target)
 
-    async def set(self, kind: str, values: Mapping[str, str | None], *, keep: bool) -> None:
-        """Change settings of live runs; None takes one away."""
-        await self._write(steering.change, kind, values, keep)
-
     async def orders(self, kind: str, target: str) -> Orders:
         """What a live run of the kind against a target follows now."""
 
         def orders(connection: sqlite3.Connection) -> Orders:
-            return Orders(steering.settings(connection, kind), limiting.resting(connection, self._ticks(), target))
+            settings = driver.carry_out(connection, live_settings(kind))
+            return Orders(settings, limiting.resting(connection, self._ticks(), target))
 
         return await self._read(orders)
 
-    async def note(self, run: Run, totals: dict[str, Any]) -> None:
-        """Write what a live run has done so far."""
-        await self._patiently(self._lightly, lambda connection, now: steering.note(connection, now, run.id, totals))
+    async def _carry_out(self, access: Access, begin: Callable[[], Query[T]]) -> T:
+        if not access.writes:
+            return await super()._carry_out(access, begin)
+
+        def carry_out(connection: sqlite3.Connection, now: float) -> T:
+            return driver.carry_out(connection, begin(), now)
+
+        if access.lightly:
+            return await self._patiently(self._lightly, carry_out)
+        return await self._write(carry_out)
 
     def _by_ticks(
         self, verb: Callable[Concatenate[sqlite3.Connection, float, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> Callable[[sqlite3.Connection, float], T]:
-        """A verb that is told the ticks instead of the time of day."""
+        """A verb that gets the ticks instead of the time of day."""
         return lambda connection, now: verb(connection, self._ticks(), *args, **kwargs)
-
-    def _lightly(self, connection: sqlite3.Connection, work: Callable[[sqlite3.Connection, float], T]) -> T:
-        """Do ``work`` in a transaction that is not waited for to reach the disk: what a power cut may take along."""
-        (durability,) = connection.execute("PRAGMA synchronous").fetchone()
-        connection.execute("PRAGMA synchronous = NORMAL")
-        try:
-            return self._transact(connection, work, checkpoint=False)
-        finally:
-            connection.execute(f"PRAGMA synchronous = {durability}")
 
     async def _write(
         self, verb: Callable[Concatenate[sqlite3.Connection, float, P], T], *args: P.args, **kwargs: P.kwargs
@@ -367,51 +301,60 @@ class SQLiteStore(SQLiteReader, Store):
     async def _patiently(
         self, step: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Run a step on the connection's thread, again and again while somebody else is in the way."""
-        with suppress(Busy):  # most often nobody is, and tenacity's machinery costs more than the hop
-            return await self._line.run(step, *args, **kwargs)
-        return await self._retrying.copy(before_sleep=self._teller())(self._line.run, step, *args, **kwargs)
+        """Run a step on the connection's thread, and again while another process is in the way."""
+        with suppress(Busy):  # most often none is, and tenacity costs more than the step
+            return await self._thread.run(step, *args, **kwargs)
+        return await self._retrying.copy(before_sleep=self._long_wait_notice())(self._thread.run, step, *args, **kwargs)
 
-    def _teller(self) -> Callable[[RetryCallState], None]:
-        """Tells once of a wait that gets long."""
+    def _long_wait_notice(self) -> Callable[[RetryCallState], None]:
+        """A function for the pauses of one wait, which tells the user once that it takes long."""
         told = False
 
         def tell(state: RetryCallState) -> None:
             nonlocal told
             busy = state.outcome.exception() if state.outcome else None
-            if busy and not told and (state.seconds_since_start or 0.0) >= _UNSAID_FOR:
+            if busy and not told and (state.seconds_since_start or 0.0) >= _SILENT_FOR:
                 told = True
                 self._waits(str(busy.args[0]))
 
         return tell
 
+    def _lightly(self, connection: sqlite3.Connection, work: Callable[[sqlite3.Connection, float], T]) -> T:
+        """Do ``work`` in a transaction that does not wait for the disk: a power cut may undo it."""
+        (durability,) = connection.execute("PRAGMA synchronous").fetchone()
+        connection.execute("PRAGMA synchronous = NORMAL")
+        try:
+            return self._transact(connection, work, checkpoint=False)
+        finally:
+            connection.execute(f"PRAGMA synchronous = {durability}")
+
     def _transact(
         self, connection: sqlite3.Connection, work: Callable[[sqlite3.Connection, float], T], *, checkpoint: bool
     ) -> T:
-        """Do ``work`` in one transaction. All of it happens in one hop, so that nothing can leave it open."""
-        with translated(self.path), self._turn.held(_PATIENCE):
+        """Do ``work`` in one transaction. It is one call on the thread, so that nothing can leave it open."""
+        with translated(self.path), self._write_lock.held(_PATIENCE):
             connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES if checkpoint else 0}")
             with transaction(connection):
                 now = self._clock()
                 if now < self._latest - _CLOCK_STEP:
-                    sessions.heal(connection, now)
+                    sessions.end_overlong_waits(connection, now)
                 result = work(connection, now)
             self._latest = now
             if checkpoint:
-                self._shrink(connection)
+                self._shrink_wal(connection)
         return result
 
     def _prepare(self, connection: sqlite3.Connection, durability: str) -> None:
-        with translated(self.path), self._turn.held(_PATIENCE):
+        with translated(self.path), self._write_lock.held(_PATIENCE):
             prepare(connection, self.path, durability)
-        connection.executescript(f"{enqueueing.SEEN}; {mending.CHOSEN}; {withdrawing.ROLLED}")
+        connection.executescript(enqueueing.SEEN)
 
     def _rewrite(self, connection: sqlite3.Connection, kind: str, before: str) -> Pruned:
-        with translated(self.path), self._turn.held(_PATIENCE):
-            return keeping.prune(connection, self.path, kind, before)
+        with translated(self.path), self._write_lock.held(_PATIENCE):
+            return upkeep.prune(connection, self.path, kind, before)
 
-    def _shrink(self, connection: sqlite3.Connection) -> None:
-        """Where readers let the WAL grow, wait for them shortly; all is committed, so failing is no harm."""
+    def _shrink_wal(self, connection: sqlite3.Connection) -> None:
+        """Wait briefly for the readers that let the WAL grow. Everything is committed, so that failing does no harm."""
         if time.monotonic() < self._next_shrink:
             return
         with suppress(OSError, sqlite3.Error):
@@ -419,12 +362,12 @@ class SQLiteStore(SQLiteReader, Store):
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         self._next_shrink = time.monotonic() + _SHRINK_EVERY
 
-    def _tidy(self, connection: sqlite3.Connection) -> None:
-        with translated(self.path), self._turn.held(_PATIENCE):
+    def _checkpoint(self, connection: sqlite3.Connection) -> None:
+        with translated(self.path), self._write_lock.held(_PATIENCE):
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
-    def _errand(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do something that nobody waits for but ``close``."""
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do something that only ``close`` waits for."""
         task = asyncio.ensure_future(work)
-        self._errands.add(task)
-        task.add_done_callback(self._errands.discard)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)

@@ -38,7 +38,7 @@ Aim = tuple[str, int]
 """A kind and a pass."""
 
 
-class Floors:
+class ClaimStarts:
     """The rows behind which claims look, by kind and pass; 0 is the start."""
 
     def __init__(self, waits: Callable[[str], None], name: str, clock: Callable[[], float] = time.monotonic) -> None:

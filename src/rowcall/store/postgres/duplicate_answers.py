@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rowcall.model.job import Job
-from rowcall.store.postgres.pool import Connection
-from rowcall.store.postgres.queries import fetch, first, patiently
+from rowcall.store.postgres.pool import Connection, fetch, fetched, patiently
 
 MOST = 10_000
 """Pending jobs that one transaction gives answers to."""
@@ -92,15 +91,6 @@ _GIVEN = _filled("""
 """)
 _GIVE_PENDING = _filled(_TO_PENDING + _GIVE + _NUMBER)
 
-_DONOR = """
-    SELECT donors.id FROM rowcall.results
-    JOIN rowcall.results AS called ON called.id = results.origin
-    JOIN rowcall.jobs AS donors ON donors.rowid = called.job
-    JOIN rowcall.jobs
-        ON jobs.rowid = results.job AND jobs.request = results.request AND jobs.input_hash = results.input_hash
-    WHERE results.job = %s AND NOT results.superseded ORDER BY results.epoch DESC LIMIT 1
-"""
-
 
 async def answer_claimed(connection: Connection, claimed: Sequence[Job], *, again: bool) -> list[Job]:
     """Settle the claims that a twin's answer is there for; returns them.
@@ -117,13 +107,8 @@ async def answer_claimed(connection: Connection, claimed: Sequence[Job], *, agai
 async def answer_pending(connection: Connection, answered: Sequence[Job]) -> int:
     """Give the answers of these jobs to their pending twins; returns how many got one."""
     await _index(connection)
-    return int(await first(connection, _GIVE_PENDING, _claims(answered) | {"most": MOST}))
-
-
-async def donor(connection: Connection, row: int) -> str | None:
-    """The key of the job whose answer a job was given; None for one of its own."""
-    found: str | None = await first(connection, _DONOR, (row,))
-    return found
+    (given,) = await fetched(connection, _GIVE_PENDING, _claims(answered) | {"most": MOST})
+    return int(given)
 
 
 def _claims(jobs: Sequence[Job]) -> dict[str, Any]:
@@ -137,7 +122,8 @@ def _claims(jobs: Sequence[Job]) -> dict[str, Any]:
 
 async def _index(connection: Connection) -> None:
     """Make the indexes where there are none; to be called before anything else of the transaction."""
-    if await first(connection, _INDEXED):
+    (made,) = await fetched(connection, _INDEXED)
+    if made:
         return
     await patiently(connection)
     await connection.execute(_ALONE)

@@ -16,7 +16,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Line:
+class ConnectionThread:
     """A connection whose thread runs one function after the other, each undisturbed and to its end.
 
     A function goes there in one hop. A caller that is cancelled, or a loop that is blocked, changes nothing for it:
@@ -28,7 +28,7 @@ class Line:
         self._closed = False
 
     @classmethod
-    async def open(cls, connect: Callable[[], sqlite3.Connection]) -> Line:
+    async def open(cls, connect: Callable[[], sqlite3.Connection]) -> ConnectionThread:
         """Open a connection by calling ``connect`` on the new thread; no thread is left if that raises."""
         opening = asyncio.ensure_future(_opened(connect))
         try:

@@ -60,13 +60,6 @@ _GIVE = """
     WHERE jobs.rowid = ?
 """
 
-_DONOR = """
-    SELECT donors.id FROM results
-    JOIN results AS called ON called.id = results.origin JOIN jobs AS donors ON donors.rowid = called.job
-    JOIN jobs ON jobs.rowid = results.job AND jobs.request = results.request AND jobs.input_hash = results.input_hash
-    WHERE results.job = ? AND results.superseded = 0 ORDER BY results.epoch DESC LIMIT 1
-"""
-
 
 def answer_claimed(connection: sqlite3.Connection, now: float, claimed: Sequence[Job]) -> list[Job]:
     """Settle the claims that a twin's answer is there for; returns them."""
@@ -81,12 +74,6 @@ def answer_pending(connection: sqlite3.Connection, now: float, answered: Sequenc
     for job in answered:
         given += _give(connection, now, job, _PENDING, later=1, most=MOST - given)
     return given
-
-
-def donor(connection: sqlite3.Connection, row: int) -> str | None:
-    """The key of the job whose answer a job was given; None for one of its own."""
-    found = connection.execute(_DONOR, (row,)).fetchone()
-    return found[0] if found else None
 
 
 def _index(connection: sqlite3.Connection) -> None:

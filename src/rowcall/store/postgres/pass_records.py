@@ -12,7 +12,7 @@ _SEE = "INSERT OR IGNORE INTO seen VALUES (?, ?, ?)"
 _SEEN = "SELECT job, content, place FROM seen WHERE job IN (SELECT value FROM json_each(?))"
 
 
-class Sight(NamedTuple):
+class PassRecord(NamedTuple):
     """A record of the pass: the number of its job, a digest of its content, where it was read."""
 
     job: int
@@ -20,7 +20,7 @@ class Sight(NamedTuple):
     place: str
 
 
-class Seen:
+class PassRecords:
     """The records of one pass of one kind. A temporary file, by the numbers of the jobs: the order of the input."""
 
     def __init__(self) -> None:
@@ -35,11 +35,11 @@ class Seen:
             self._file.execute("DELETE FROM seen")
             self._of = (kind, pass_)
 
-    def among(self, jobs: Iterable[int]) -> dict[int, Sight]:
+    def among(self, jobs: Iterable[int]) -> dict[int, PassRecord]:
         """Those of these jobs that the pass brought."""
-        return {job: Sight(job, *rest) for job, *rest in self._file.execute(_SEEN, (json.dumps(list(jobs)),))}
+        return {job: PassRecord(job, *rest) for job, *rest in self._file.execute(_SEEN, (json.dumps(list(jobs)),))}
 
-    def add(self, sights: Iterable[Sight]) -> None:
+    def add(self, sights: Iterable[PassRecord]) -> None:
         """Remember records."""
         self._file.executemany(_SEE, sights)
 

@@ -1,0 +1,1 @@
+"""The verbs that are the same in both databases, each written once."""
