@@ -87,6 +87,7 @@ path = "/items/{{ row.a }}"
 params = { lang = ["de", { env = "LANG" }], n = 1 }
 headers = { Idempotency-Key = "{{ call.key }}", Authorization = "Bearer {{ row.b }}" }
 body = [1, 2.5, { file = "x.md" }]
+attachments = "images"
 max_attachment = "1.5 MB"
 [response]
 extract = "a[0].b"
@@ -183,6 +184,7 @@ def test_every_key_arrives(write):
             "params": {"lang": ["de", {"env": "LANG"}], "n": 1},
             "headers": {"Idempotency-Key": "{{ call.key }}", "Authorization": "Bearer {{ row.b }}"},
             "body": [1, 2.5, {"file": "x.md"}],
+            "attachments": "images",
             "max_attachment": 1_500_000,
         },
         "handler": None,

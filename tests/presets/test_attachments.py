@@ -35,7 +35,7 @@ def folder(tmp_path):
 
 
 def provider(folder, body, **keys):
-    return make_provider("http", base_url="https://h", body=body, folder=folder, **keys)
+    return make_provider("http", base_url="https://h", body=body, folder=folder, **{"attachments": folder} | keys)
 
 
 def sent(folder, body, call=PLAIN, **row):
@@ -47,6 +47,7 @@ def encoded(content):
 
 
 IMAGE = {"attach": "{{ row.image }}"}
+ALL = {"attach": "images/*"}
 
 
 @pytest.mark.parametrize(
@@ -67,15 +68,15 @@ def test_a_file_stands_in_its_form(folder, form, image, value):
     assert sent(folder, body, image=image) == {"x": value, "y": image}
 
 
-PARTS = [
-    {"type": "text", "text": "{{ row.text }}"},
-    {"source": {"media": {**IMAGE, "as": "media-type"}, "data": {**IMAGE, "as": "base64"}}},
-]
+def parts(file):
+    """A list whose second item has one file in two forms."""
+    source = {"media": {**file, "as": "media-type"}, "data": {**file, "as": "base64"}}
+    return [{"type": "text", "text": "{{ row.text }}"}, {"source": source}]
 
 
 def test_a_pattern_repeats_the_item_around_it(folder):
     """A list's item comes once for each file, in the order of names, with both of its forms from the same file."""
-    found = sent(folder, {"content": PARTS}, image="images/*", text="what?")["content"]
+    found = sent(folder, {"content": parts({"attach": "{{ row.at }}/*"})}, at="images", text="what?")["content"]
     cat, dog = ("image/png", encoded(CAT)), ("image/jpeg", encoded(DOG))
     assert found == [
         {"type": "text", "text": "what?"},
@@ -85,7 +86,9 @@ def test_a_pattern_repeats_the_item_around_it(folder):
 
 def test_a_record_without_a_file(folder):
     """An empty path leaves the item out; where no list stands around it there is nothing to leave out."""
-    assert sent(folder, {"content": PARTS}, image="", text="what?")["content"] == [{"type": "text", "text": "what?"}]
+    assert sent(folder, {"content": parts(IMAGE)}, image="", text="what?")["content"] == [
+        {"type": "text", "text": "what?"}
+    ]
     with pytest.raises(AttachmentError, match="matches 0 files, but exactly one is needed"):
         sent(folder, {"x": IMAGE}, image=" ")
 
@@ -93,12 +96,12 @@ def test_a_record_without_a_file(folder):
 def test_several_files_for_one_place(folder):
     """A pattern that matches two files where one can stand is refused."""
     with pytest.raises(AttachmentError, match=r"'images/\*' matches 2 files, but exactly one is needed"):
-        sent(folder, {"x": IMAGE}, image="images/*")
+        sent(folder, {"x": ALL})
 
 
 def test_patterns_of_one_item_match_alike(folder):
     """Two patterns in one item that match different numbers of files fit no pairs."""
-    item = {"a": {"attach": "images/*"}, "b": IMAGE}
+    item = {"a": ALL, "b": IMAGE}
     with pytest.raises(AttachmentError, match="match different numbers of files"):
         sent(folder, [item], image="images/cat.png")
     [pair] = sent(folder, [{**item, "a": {"attach": "images/*.png"}}], image="images/dog.jpg")
@@ -112,7 +115,8 @@ def test_patterns_of_one_item_match_alike(folder):
         ("images/cow.png", "'images/cow.png' cannot be read: No such file"),
         ("images", "'images' cannot be read: it is not a regular file"),
         ("pipe", "'pipe' cannot be read: it is not a regular file"),
-        ("images/*.gif", r"no file matches 'images/\*.gif'"),
+        ("images/*", r"'images/\*' cannot be read: No such file"),
+        ("images/c?t.png", "cannot be read: No such file"),
         ("images/cat.png\0", "cannot be read: embedded null"),
         ("../secret", "outside the folder"),
         ("/etc/passwd", "outside the folder"),
@@ -146,8 +150,8 @@ def test_whatever_a_record_names(folder, image):
 def test_hidden_files_match_no_pattern(folder):
     """A star does not mean the file with the keys."""
     (folder / "images" / ".key").write_text("secret")
-    assert len(sent(folder, [IMAGE], image="images/*")) == 2
-    assert "KEY" not in json.dumps(sent(folder, [{**IMAGE, "as": "text"}], image="*"))
+    assert len(sent(folder, [ALL])) == 2
+    assert "KEY" not in json.dumps(sent(folder, [{"attach": "*", "as": "text"}]))
 
 
 def test_the_folder_that_a_template_names(folder):

@@ -16,7 +16,7 @@ SCHEMA = {"type": "object", "properties": {"label": {"type": "string"}}, "requir
 TEXT = "{{ row.text }}"
 ROW = {"text": "hi", "n": 3, "image": "cat.png"}
 
-FILE = {"attach": "{{ row.image }}"}
+FILE = {"attach": "./{{ row.image }}"}
 DATA, MEDIA, NAME = ({**FILE, "as": form} for form in ("base64", "media-type", "name"))
 SOURCE = {"type": "base64", "media_type": MEDIA, "data": DATA}
 INPUT_IMAGE = {"type": "input_image", "detail": "auto", "image_url": FILE}

@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,7 +18,7 @@ from rowcall.config.dotenv import environment
 from rowcall.config.export_formats import EXPORT_SUFFIXES
 from rowcall.config.key_lines import KeyPath, dotted
 from rowcall.config.reference_values import Reference
-from rowcall.config.references import Fingerprinter, Masker, Resolver
+from rowcall.config.references import Fingerprinter, Masker, Resolver, files_in
 from rowcall.config.secret import Secret
 from rowcall.config.tables import (
     ApiTable,
@@ -38,6 +39,7 @@ from rowcall.model.errors import ConfigError, Problem
 from rowcall.model.store_location import StoreLocation
 
 _STORE = ("store", "path")
+_BESIDE_STORE = ("-wal", "-shm", "-journal", "-turn")
 _NAME = re.compile(r"\w[\w.-]{0,99}")
 
 
@@ -172,6 +174,16 @@ class Config(ConfigTable):
     def variables(self) -> Mapping[str, str]:
         """The process environment, completed by ``.env`` beside the config file or the file named instead."""
         return environment(self._origin.env_file or self.folder / ".env", os.environ)
+
+    def own_files(self) -> tuple[Path, ...]:
+        """The files of this job that no request may carry: config, ``.env``, store, keys and certificates."""
+        api = self.written.get("api", {})
+        keys = [*files_in(api), *files_in(self.written.get("store")), api.get("client_cert"), api.get("client_key")]
+        named = [self._absolute(name) for name in keys if isinstance(name, str)]
+        with suppress(ConfigError):  # the variable that names the store is not set here
+            if store := self.store_location.path:
+                named += [store, *(store.with_name(store.name + end) for end in _BESIDE_STORE)]
+        return (self.file, self._origin.env_file or self.folder / ".env", *named)
 
     def where(self, path: KeyPath) -> str:
         """Where a key is written, for messages: ``config.toml:12``."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,15 @@ def is_reference(node: Any) -> bool:
         return False
     [(kind, name)] = node.items()
     return kind in KINDS and isinstance(name, str) and bool(name.strip())
+
+
+def files_in(node: Any) -> Iterator[str]:
+    """Yield the files that the references in a tree name."""
+    if is_reference(node):
+        yield from [node["file"]] if "file" in node else []
+    elif isinstance(node, dict | list):
+        for item in node.values() if isinstance(node, dict) else node:
+            yield from files_in(item)
 
 
 def fingerprint(tree: Any, *, folder: Path, where: Where = dotted) -> Any:

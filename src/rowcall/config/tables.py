@@ -198,6 +198,7 @@ class RequestTable(ConfigTable):
     params: dict[str, Any] = {}
     headers: dict[str, Any] = {}
     body: Any = None
+    attachments: Text | None = None
     max_attachment: Size = 20_000_000
 
 

@@ -4,9 +4,10 @@
 A pattern with ``*``, ``?`` or ``[`` may match several files. Then the list item around it is repeated for each file, in
 the order of their names. An empty path leaves the list item out.
 
-A path that comes from a record must stay below the folder that its template names before the first placeholder, or
-below the config's folder if it names none. Hidden files are refused. So no record can name a file that nobody meant to
-send.
+A path that is made from a record stays beneath a folder that the config names: ``[request] attachments``, or the folder
+before the first placeholder of the template, as in ``images/{{ row.image }}``. It is opened beneath that folder, so no
+link leads out of it. The values of a record are names and never patterns; hidden files are refused, and rowcall's own
+files (config, store, keys, ``.env``) are never sent. So no record can name a file that nobody meant to send.
 """
 
 from __future__ import annotations
@@ -15,17 +16,21 @@ import base64
 import glob
 import mimetypes
 import os
-from collections.abc import Callable, Iterator, Mapping
+import re
+import stat
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rowcall.model.errors import AttachmentError, ConfigError, Problem, TemplateError
+from rowcall.system.open_beneath import open_beneath
 from rowcall.templates.compile import TemplateTree, compile_tree
 from rowcall.templates.values import text_of
 
 Row = Mapping[str, Any]
-ChosenFiles = Mapping[str, Path]
+ChosenFiles = Mapping[str, "FoundFile"]
 """The file that each pattern stands for in the current copy of a list item."""
 
 LARGEST = 20_000_000
@@ -33,24 +38,49 @@ LARGEST = 20_000_000
 
 _MAGIC = ("*", "?", "[")
 _TEMPLATE = ("{{", "{%", "{#")
+_PLACEHOLDER = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
 
 
-def _media_type(path: Path) -> str:
-    return mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+def _media_type(name: str, _: bytes) -> str:
+    return mimetypes.guess_type(name)[0] or "application/octet-stream"
 
 
-def _base64(path: Path) -> str:
-    return base64.b64encode(path.read_bytes()).decode("ascii")
+def _base64(_: str, content: bytes) -> str:
+    return base64.b64encode(content).decode("ascii")
 
 
-_FORMS: Mapping[str, Callable[[Path], str]] = {
-    "data-url": lambda path: f"data:{_media_type(path)};base64,{_base64(path)}",
+_FORMS: Mapping[str, Callable[[str, bytes], str]] = {
+    "data-url": lambda name, content: f"data:{_media_type(name, content)};base64,{_base64(name, content)}",
     "base64": _base64,
     "media-type": _media_type,
-    "name": lambda path: path.name,
-    "text": lambda path: path.read_text("utf-8"),
+    "name": lambda name, _: name,
+    "text": lambda _, content: content.decode("utf-8"),
 }
-"""What an attached file becomes, by the value of ``as``."""
+"""What a file becomes, from its name and content, by the value of ``as``."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A file that a pattern or path names.
+
+    Attributes:
+        root: the folder that it must be beneath; None if the config contains the whole path.
+        path: relative to ``root``, or the whole path.
+    """
+
+    root: str | None
+    path: str
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return os.path.basename(self.path)  # noqa: PTH119  a Path would make nothing of "."
+
+    def open(self) -> int:
+        """Return a descriptor for reading; a pipe is not waited for."""
+        if self.root is None:
+            return os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        return open_beneath(self.root, self.path)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,11 +89,13 @@ class Attachment:
 
     Attributes:
         path: the template of its path or pattern.
+        pattern: the same with the values of the record as plain names; None if the config's text is no pattern.
         form: the value of ``as``.
         root: the folder that a record cannot leave; None if the config contains the whole path.
     """
 
     path: TemplateTree
+    pattern: TemplateTree | None
     form: str
     root: str | None
 
@@ -75,11 +107,15 @@ class Attachments:
     Args:
         folder: relative paths start here; None: the current folder.
         largest: largest size of one file, in bytes.
+        root: the folder that no record can leave, where relative paths start then; None: each template names one.
+        own: files of rowcall itself, which are never sent.
         found: the attachments of the body, once ``take_from`` has seen it.
     """
 
     folder: Path | None
     largest: int = LARGEST
+    root: Path | None = None
+    own: Sequence[Path] = ()
     found: list[Attachment] = field(default_factory=list)
 
     def take_from(self, tree: Any, where: str) -> Any:
@@ -114,7 +150,7 @@ class Attachments:
         """
         return _BodyFiller(self, row, bare).node(body, {})
 
-    def files(self, one: Attachment, row: Row) -> tuple[str, list[Path]]:
+    def files(self, one: Attachment, row: Row) -> tuple[str, list[FoundFile]]:
         """Return the pattern of an attachment for this record, and the files that match it; none for an empty pattern.
 
         Raises:
@@ -124,42 +160,99 @@ class Attachments:
         pattern = text_of(one.path.render(row)).strip()
         if not pattern:
             return pattern, []
-        full = self._full(pattern)
-        if one.root is not None:
-            _stay_below(one, full, pattern)
         try:
-            paths = _matches(full)
+            files = self._matches(one, pattern, row)
         except (OSError, ValueError) as error:
             raise _unreadable(one, pattern, error) from error
-        if not paths:
+        if not files:
             raise AttachmentError(f"{one.path.where}: no file matches {pattern!r}", remedy=_FILES)
-        return pattern, paths
+        return pattern, files
+
+    def read(self, one: Attachment, file: FoundFile, pattern: str) -> str:
+        """Return what a file becomes.
+
+        Raises:
+            AttachmentError: it is missing, too large, no regular file, or one of rowcall's own.
+        """
+        try:
+            with _closing(file.open()) as descriptor:
+                self._check(one, file, os.fstat(descriptor))
+                with open(descriptor, "rb", closefd=False) as opened:
+                    return _FORMS[one.form](file.name, opened.read(self.largest))
+        except (OSError, ValueError) as error:
+            raise _unreadable(one, pattern, error) from error
+
+    def _matches(self, one: Attachment, pattern: str, row: Row) -> list[FoundFile]:
+        """Return the file at a path, even if it does not exist; for a pattern the files that match.
+
+        A pattern skips hidden files and rowcall's own.
+        """
+        root = one.root
+        plain = FoundFile(root, _inside(one, self._full(pattern), pattern) if root else self._full(pattern))
+        if one.pattern is None or os.path.lexists(self._full(pattern)):
+            return [plain]
+        searched = self._full(text_of(one.pattern.render(row)).strip())
+        inside = os.path.relpath(searched, root) if root else searched
+        names = sorted(glob.glob(inside, root_dir=root))  # noqa: PTH207  Path.glob matches hidden files too
+        return [file for file in (FoundFile(root, name) for name in names) if self._may_match(file)]
+
+    def _may_match(self, file: FoundFile) -> bool:
+        path = Path(file.root or "", file.path)
+        return path.is_file() and not self._is_own(path.stat())
+
+    def _is_own(self, status: os.stat_result) -> bool:
+        for path in self.own:
+            with suppress(OSError):
+                if os.path.samestat(status, path.stat()):
+                    return True
+        return False
+
+    def _check(self, one: Attachment, file: FoundFile, status: os.stat_result) -> None:
+        """Check that it is a regular file (a pipe might never end), not too large, and not one of rowcall's own."""
+        if not stat.S_ISREG(status.st_mode):
+            raise ValueError("it is not a regular file")
+        if self._is_own(status):
+            raise ValueError("it is one of rowcall's own files (config, store, key, .env), which are never sent")
+        if status.st_size > self.largest:
+            what = f"{file.name} has {status.st_size:,} bytes; [request] max_attachment is {self.largest:,}"
+            raise AttachmentError(f"{one.path.where}: {what}", remedy=_LIMIT)
 
     def _attachment(self, path: str, form: Any, where: str) -> Attachment:
         if not isinstance(form, str) or form not in _FORMS:
             raise ConfigError(Problem(f"{where}.as", f"must be one of {', '.join(_FORMS)}", _USUAL))
         if path.startswith("~/"):
             path = f"{Path.home()}{path[1:]}"
-        self.found.append(Attachment(compile_tree(path, where=where), form, self._root(path)))
+        patterned = any(sign in _PLACEHOLDER.sub("", path) for sign in _MAGIC)
+        pattern = compile_tree(path, where=where, escape=glob.escape) if patterned else None
+        self.found.append(Attachment(compile_tree(path, where=where), pattern, form, self._root(path, where)))
         return self.found[-1]
 
-    def _root(self, path: str) -> str | None:
-        """Return the folder that a template names before its first placeholder; None if it has no placeholder."""
+    def _root(self, path: str, where: str) -> str | None:
+        """Return the folder that no record can leave; None if the path has no placeholder.
+
+        Raises:
+            ConfigError: the path begins with a value of the record, and the config names no folder.
+        """
         begins = [path.index(sign) for sign in _TEMPLATE if sign in path]
         if not begins:
             return None
-        before, slash, _ = path[: min(begins)].rpartition("/")
+        first = min(begins + [path.index(sign) for sign in _MAGIC if sign in path])
+        before, slash, _ = path[:first].rpartition("/")
+        if not slash and self.root is None:
+            what = "begins with a value of the record, which could name any file of this folder"
+            raise ConfigError(Problem(where, what, _ROOT))
         return self._full(before + slash)
 
     def _full(self, path: str) -> str:
-        return os.path.normpath((self.folder or Path()) / path)
+        return os.path.normpath((self.root or self.folder or Path()) / path)
 
     def _prints(self, one: Attachment, row: Row) -> Iterator[Any]:
         try:
-            pattern, paths = self.files(one, row)
-            for path in paths:
-                stat = path.stat()
-                yield [pattern, path.name, stat.st_size, stat.st_mtime_ns]
+            pattern, files = self.files(one, row)
+            for file in files:
+                with _closing(file.open()) as descriptor:
+                    status = os.fstat(descriptor)
+                yield [pattern, file.name, status.st_size, status.st_mtime_ns]
         except (TemplateError, OSError, ValueError):
             yield None
 
@@ -197,18 +290,14 @@ class _BodyFiller:
             yield self.node(item, {**chosen, **dict(zip(patterns, paths, strict=True))})
 
     def _value(self, one: Attachment, chosen: ChosenFiles) -> str:
-        pattern, paths = self.attachments.files(one, self.row)
-        path = chosen.get(pattern) or (paths[0] if len(paths) == 1 else None)
-        if path is None:
-            what = f"{one.path.where}: {pattern!r} matches {len(paths)} files, but exactly one is needed"
+        pattern, files = self.attachments.files(one, self.row)
+        file = chosen.get(pattern) or (files[0] if len(files) == 1 else None)
+        if file is None:
+            what = f"{one.path.where}: {pattern!r} matches {len(files)} files, but exactly one is needed"
             raise AttachmentError(
                 what, remedy="For several files, or none, put { attach = ... } into a list item of its own."
             )
-        try:
-            _check(one, path, self.attachments.largest)
-            return _FORMS[one.form](path)
-        except (OSError, ValueError) as error:
-            raise _unreadable(one, pattern, error) from error
+        return self.attachments.read(one, file, pattern)
 
 
 def _directly_in(node: Any) -> Iterator[Attachment]:
@@ -220,19 +309,26 @@ def _directly_in(node: Any) -> Iterator[Attachment]:
             yield from _directly_in(item)
 
 
-def _stay_below(one: Attachment, full: str, pattern: str) -> None:
-    inside = Path(os.path.relpath(full, one.root)).parts
-    if not inside or any(part.startswith(".") for part in inside):
+@contextmanager
+def _closing(descriptor: int) -> Iterator[int]:
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _inside(one: Attachment, full: str, pattern: str) -> str:
+    """Return a path relative to the folder that it must be beneath.
+
+    Raises:
+        AttachmentError: it is hidden, or not beneath that folder.
+    """
+    assert one.root is not None
+    inside = os.path.relpath(full, one.root)
+    if any(part.startswith(".") for part in inside.split("/")):
         what = f"{one.path.where}: {pattern!r} is a hidden file, or outside the folder {one.root}"
-        raise AttachmentError(what, remedy="Name the folder in the template: { attach = '/data/{{ row.image }}' }")
-
-
-def _matches(full: str) -> list[Path]:
-    """Return the file at a path, even if it does not exist; for a pattern the files that match, except hidden ones."""
-    path = Path(full)
-    if path.exists() or not any(sign in full for sign in _MAGIC):
-        return [path]
-    return [match for match in map(Path, sorted(glob.glob(full))) if match.is_file()]  # noqa: PTH207  Path.glob matches hidden files too
+        raise AttachmentError(what, remedy=_ROOT)
+    return inside
 
 
 def _unreadable(one: Attachment, pattern: str, error: Exception) -> AttachmentError:
@@ -240,16 +336,7 @@ def _unreadable(one: Attachment, pattern: str, error: Exception) -> AttachmentEr
     return AttachmentError(f"{one.path.where}: {pattern!r} cannot be read: {why}", remedy=_FILES)
 
 
-def _check(one: Attachment, path: Path, largest: int) -> None:
-    """Check that it is a regular file (a pipe might never end) and not too large."""
-    size = path.stat().st_size
-    if not path.is_file():
-        raise ValueError("it is not a regular file")
-    if size > largest:
-        what = f"{one.path.where}: {path.name} has {size:,} bytes; [request] max_attachment is {largest:,}"
-        raise AttachmentError(what, remedy=_LIMIT)
-
-
+_ROOT = """Name the folder of the files: attachments = "images" below [request], or "images/{{ row.image }}"."""
 _USUAL = 'The default is "data-url".'
 _FILES = "Correct the path in the record or put the file there, then run again."
 _LIMIT = "Make the file smaller, or raise [request] max_attachment."

@@ -73,7 +73,7 @@ class HttpProvider:
             remedy = "Remove it: rowcall knows no token limit for this kind of call."
             raise ConfigError(Problem("response.on_truncated", "has no effect on these calls", remedy))
         self._longer = request.longer
-        attachments = Attachments(request.folder, request.max_attachment)
+        attachments = Attachments(request.folder, request.max_attachment, request.attachments, request.own_files)
         has_type = "content-type" in self._headers.names
         self._body = BodyPart(body, has_type=has_type, limits=limits, attachments=attachments)
         self._reader = make_reply_reader(

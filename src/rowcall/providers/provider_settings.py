@@ -39,7 +39,9 @@ class RequestSettings:
         body: templates. Text is sent as text, everything else as JSON.
         longer: token limit of a call that repeats one whose answer was truncated. None: as in the body.
         folder: relative paths of attached files start here. None: the current folder.
+        attachments: the folder that the paths of attached files start in and cannot leave. None: each names its own.
         max_attachment: largest size of one attached file, in bytes.
+        own_files: files of rowcall itself, which are never attached.
     """
 
     method: str | None = None
@@ -49,7 +51,9 @@ class RequestSettings:
     body: Any = None
     longer: int | None = None
     folder: Path | None = None
+    attachments: Path | None = None
     max_attachment: int = LARGEST
+    own_files: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,7 +93,9 @@ def provider_of(config: Config, base_url: str | None = None) -> HttpProvider:
             body=request.body,
             longer=None if response.on_truncated is None else response.on_truncated.max_tokens,
             folder=config.folder,
+            attachments=config.path_of(request.attachments),
             max_attachment=request.max_attachment,
+            own_files=config.own_files(),
         ),
         response=ResponseSettings(
             response.extract, response.parse, response.json_schema, response.assertions, response.answer
