@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from rowcall.mock.embedding import PLACES, embedding
+from rowcall.mock.embedding import DIMENSIONS, embedding
 
 
 def cosine(a, b):
@@ -13,7 +13,7 @@ def cosine(a, b):
 
 def test_texts_that_share_words_point_alike():
     """A text is nearer to one that shares words with it than to one that does not, and has length 1."""
-    assert len(embedding("a cat")) == PLACES
+    assert len(embedding("a cat")) == DIMENSIONS
     assert math.isclose(math.hypot(*embedding("the black cat sleeps")), 1, abs_tol=1e-5)
     near = cosine("the black cat sleeps", "the black cat eats")
     assert near > cosine("the black cat sleeps", "stock markets fell sharply today")
@@ -21,4 +21,4 @@ def test_texts_that_share_words_point_alike():
 
 def test_a_text_without_words_has_no_direction():
     """Nothing but punctuation gives zeros, not an error."""
-    assert embedding("...") == [0.0] * PLACES
+    assert embedding("...") == [0.0] * DIMENSIONS

@@ -1,4 +1,4 @@
-"""A fake API on a real socket, for the demo, rehearsals and tests."""
+"""The mock API: a fake API on a real socket, for the demo, for rehearsals and for tests."""
 
 from rowcall.mock.call_log import RecordedCall
 from rowcall.mock.injected_faults import DEMO, Fault, Faults, RetryForm

@@ -1,4 +1,4 @@
-"""What the mock API saw: every call, how many at once, and who came back too early."""
+"""Records what the mock API receives: every call, how many at once, and retries that come too early."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ import orjson
 
 @dataclass(slots=True, eq=False)
 class RecordedCall:
-    """One request as the server saw it. Times are monotonic seconds.
+    """One request as the server received it. Times are monotonic seconds.
 
     Attributes:
-        method: ``POST``.
-        path: with its query, as it was sent.
-        text: what it asks about: the last user message, the word, the sentence.
-        record: stands for the record: a digest of its Idempotency-Key, or else of method, path and body.
-        number: which try of the record this is since its last good answer, from 1.
-        connection: the client's port: another port is another connection.
-        arrived: when the whole request was there.
+        method: the HTTP method, such as ``POST``.
+        path: the path with its query, as it was sent.
+        text: what the request asks about: the last user message, the word or the sentence.
+        record: identifies the record: a digest of its Idempotency-Key, or else of method, path and body.
+        number: the number of this try since the record's last good answer, from 1.
+        connection: the client's port, which differs for every connection.
+        arrived: when the whole request had been received.
         early: it came before the Retry-After of the record's last 429 was over.
-        ended: when its answer was ready or its connection gone; None while it is in flight.
-        status: the HTTP status of the answer, or what took its place: ``reset``, ``closed``, ``html``,
-            ``dropped`` (the client left, or the server went down); None while it is in flight.
-        headers: what was sent, keys included.
-        body: what was sent.
-        id: what the answer carries as ``x-request-id``.
+        ended: when its answer was ready or its connection closed; None while it is in flight.
+        status: the HTTP status of the answer, or what was done instead: ``reset``, ``closed``, ``html``,
+            ``dropped`` (the client left, or the server shut down); None while it is in flight.
+        headers: the request's headers, including keys.
+        body: the request's body.
+        id: the answer's ``x-request-id``.
     """
 
     method: str
@@ -48,20 +48,20 @@ class RecordedCall:
     status: int | str | None = None
 
     def json(self) -> Any:
-        """The body, parsed."""
+        """Parse the body as JSON."""
         return orjson.loads(self.body)
 
 
 class CallLog:
-    """A server's memory of its calls. ``keep=False`` counts them and forgets them, for runs of any length.
+    """The calls that a server has received. With ``keep=False`` they are only counted, so that memory stays flat.
 
     Attributes:
-        calls: all of them in the order of their arrival; empty with ``keep=False``.
-        arrived: how many came.
-        early: how many came before their record's Retry-After was over.
-        in_flight: how many are being answered now.
-        max_in_flight: the most that were at any time.
-        served: how many ended how, by ``Call.status``.
+        calls: all calls in the order of arrival; empty with ``keep=False``.
+        arrived: the number of calls.
+        early: the number of calls that came before their record's Retry-After was over.
+        in_flight: the number of calls being answered now.
+        max_in_flight: the most calls that were in flight at any time.
+        served: the number of ended calls by ``RecordedCall.status``.
     """
 
     def __init__(self, *, keep: bool) -> None:
@@ -75,27 +75,27 @@ class CallLog:
         self._waiting: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
 
     def calls_of(self, text: str) -> list[RecordedCall]:
-        """The calls about a text, first to last."""
+        """Return the calls about a text, oldest first."""
         return list(self._by_text.get(text, ()))
 
     async def until(self, holds: Callable[[], bool]) -> None:
-        """Wait until something holds, however short: it is looked at whenever a call arrives or ends."""
+        """Wait until a condition holds, if only for a moment. It is tested whenever a call arrives or ends."""
         if holds():
             return
-        told = asyncio.get_running_loop().create_future()
-        self._waiting.append((holds, told))
-        await told
+        reached = asyncio.get_running_loop().create_future()
+        self._waiting.append((holds, reached))
+        await reached
 
     async def wait_for_calls(self, count: int) -> None:
-        """Wait until so many calls have come since the start."""
+        """Wait until ``count`` calls have arrived since the start."""
         await self.until(lambda: self.arrived >= count)
 
     async def wait_in_flight(self, count: int) -> None:
-        """Wait until exactly so many calls are in flight."""
+        """Wait until exactly ``count`` calls are in flight."""
         await self.until(lambda: self.in_flight == count)
 
     def _number(self, record: bytes) -> int:
-        """Which try of the record begins now."""
+        """Count a try of the record and return its number."""
         self._tries[record] = self._tries.get(record, 0) + 1
         return self._tries[record]
 
@@ -103,7 +103,7 @@ class CallLog:
         return time.monotonic() < self._not_before.pop(record, 0.0)
 
     def _rest(self, call: RecordedCall, seconds: float) -> None:
-        """The record of this call must not come again for so long."""
+        """Count the record as early if it comes again within these seconds."""
         self._not_before[call.record] = time.monotonic() + seconds
 
     def _begin(self, call: RecordedCall) -> None:
@@ -114,25 +114,20 @@ class CallLog:
         if self._keep:
             self.calls.append(call)
             self._by_text[call.text].append(call)
-        self._tell()
+        self._wake_waiters()
 
     def _end(self, call: RecordedCall, status: int | str) -> None:
-        """A call is over; a good answer ends the record's tries."""
+        """Log the end of a call. A good answer resets the record's number of tries."""
         call.status, call.ended = status, time.monotonic()
         if isinstance(status, int) and status < 400:
             self._tries.pop(call.record, None)
         self.served[status] += 1
         self.in_flight -= 1
-        self._tell()
+        self._wake_waiters()
 
-    def _tell(self) -> None:
+    def _wake_waiters(self) -> None:
         if self._waiting:
-            self._waiting = [waiter for waiter in self._waiting if not _told(*waiter)]
-
-
-def _told(holds: Callable[[], bool], told: asyncio.Future[None]) -> bool:
-    if told.done():
-        return True
-    if holds():
-        told.set_result(None)
-    return told.done()
+            for holds, reached in self._waiting:
+                if not reached.done() and holds():
+                    reached.set_result(None)
+            self._waiting = [(holds, reached) for holds, reached in self._waiting if not reached.done()]

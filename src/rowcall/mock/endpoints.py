@@ -1,6 +1,6 @@
-"""What the mock API can be asked: OpenAI's calls, Anthropic's messages, Gemini's generateContent, a REST look-up.
+"""The endpoints of the mock API: OpenAI's, Anthropic's messages, Gemini's generateContent, and a REST look-up of words.
 
-The shapes of requests and errors are those of the APIs' references; errors are worded as OpenAI does.
+Requests and answers have the formats of the APIs' references. All errors have OpenAI's format.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from rowcall.mock.chat_answers import (
     as_chat,
     as_message,
     as_response,
-    last_of_user,
+    content_text,
+    last_user_text,
     tokens,
-    words,
 )
 from rowcall.mock.embedding import embedding
 from rowcall.mock.sentiment import entry, sentiment
@@ -31,42 +31,42 @@ _WORDS = "/v1/words/"
 _SENTIMENT = "/v1/sentiment"
 _GENERATE = re.compile(r"/v1(?:beta)?/models/([^/:]+):generateContent")
 
-Asked = dict[str, Any]
+Body = dict[str, Any]
 
 
 class Question(Protocol):
-    """One request, understood: ``text`` is what it asks about."""
+    """A request that was read; ``text`` is what it asks about."""
 
     @property
     def text(self) -> str:
-        """The record's words: the last user message, the word, the sentence; empty where there is none."""
+        """The last user message, the word or the sentence; empty without one."""
 
     def answer(self, id_: str) -> web.Response:
-        """The true answer; ``id_`` names the request."""
+        """Return the correct answer; ``id_`` is the id of the request."""
 
 
-_Reader = tuple[Callable[[Asked], Question | None], Callable[[Asked], Question]]
-"""What finds the fault of a body, and what takes it where it has none."""
+_Reader = tuple[Callable[[Body], Question | None], Callable[[Body], Question]]
+"""Two functions: one finds an error in a request's body, the other makes a question of a correct body."""
 
 
 def read(method: str, path: str, query: Mapping[str, str], body: bytes, *, any_path: bool = False) -> Question:
-    """Understand a request; what is wrong with it becomes a question whose answer is that error.
+    """Read a request. An incorrect request becomes a question whose answer is the error.
 
-    With ``any_path`` a path that is not known is no error, and its answer an empty object.
+    With ``any_path`` an unknown path is not an error; its answer is an empty object.
     """
-    if asked := _posts(path):
-        return _read_json(body, *asked) if method == "POST" else _wrong_method(method, path)
+    if readers := _posts(path):
+        return _read_json(body, *readers) if method == "POST" else _wrong_method(method, path)
     if path == _SENTIMENT:
         return _read_sentence(query) if method == "GET" else _wrong_method(method, path)
     if path.startswith(_WORDS) and len(path) > len(_WORDS):
-        return _Word(path[len(_WORDS) :]) if method == "GET" else _wrong_method(method, path)
+        return _WordQuestion(path[len(_WORDS) :]) if method == "GET" else _wrong_method(method, path)
     if any_path:
-        return _Anything()
-    return _Wrong(404, f"Unknown request URL: {method} {path}.", code="unknown_url")
+        return _EmptyQuestion()
+    return _IncorrectRequest(404, f"Unknown request URL: {method} {path}.", code="unknown_url")
 
 
 def _posts(path: str) -> _Reader | None:
-    """What reads the JSON that is sent to a path."""
+    """Return the functions that read the JSON sent to a path; None for an unknown path."""
     model = _GENERATE.fullmatch(path)
     return (_fault_of_contents, _contents(model[1])) if model else _POSTS.get(path)
 
@@ -79,20 +79,20 @@ def error(
     param: str | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> web.Response:
-    """An error as OpenAI words it; its type follows from the status."""
-    what = {"message": message, "type": _error_type(status), "param": param, "code": code}
-    return json_response(status, {"error": what}, headers)
+    """Return an error in OpenAI's format; its type follows from the status."""
+    detail = {"message": message, "type": _error_type(status), "param": param, "code": code}
+    return json_response(status, {"error": detail}, headers)
 
 
 def json_response(status: int, value: Any, headers: Mapping[str, str] | None = None) -> web.Response:
-    """Any JSON value as a response."""
-    described = {"Content-Type": "application/json", **(headers or {})}
-    return web.Response(status=status, body=orjson.dumps(value), headers=described)
+    """Return a JSON value as a response."""
+    all_headers = {"Content-Type": "application/json", **(headers or {})}
+    return web.Response(status=status, body=orjson.dumps(value), headers=all_headers)
 
 
 @dataclass(frozen=True, slots=True)
-class _Prompted:
-    """A prompt, and the shape in which its answer goes back."""
+class _PromptQuestion:
+    """A prompt, and the function that formats its answer."""
 
     prompt: Prompt
     shape: Shape
@@ -102,11 +102,11 @@ class _Prompted:
         return self.prompt.text
 
     def answer(self, id_: str) -> web.Response:
-        return json_response(200, self.shape(self.prompt.said(id_)))
+        return json_response(200, self.shape(self.prompt.answer(id_)))
 
 
 @dataclass(frozen=True, slots=True)
-class _Texts:
+class _EmbeddingQuestion:
     texts: tuple[str, ...]
     model: str
 
@@ -125,7 +125,7 @@ class _Texts:
 
 
 @dataclass(frozen=True, slots=True)
-class _Word:
+class _WordQuestion:
     text: str
 
     def answer(self, id_: str) -> web.Response:
@@ -136,7 +136,7 @@ class _Word:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sentence:
+class _SentenceQuestion:
     text: str
 
     def answer(self, id_: str) -> web.Response:
@@ -144,7 +144,7 @@ class _Sentence:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wrong:
+class _IncorrectRequest:
     status: int
     message: str
     code: str | None = None
@@ -156,7 +156,7 @@ class _Wrong:
 
 
 @dataclass(frozen=True, slots=True)
-class _Anything:
+class _EmptyQuestion:
     text: str = ""
 
     def answer(self, id_: str) -> web.Response:
@@ -165,80 +165,89 @@ class _Anything:
 
 def _read_sentence(query: Mapping[str, str]) -> Question:
     text = query.get("text")
-    return _Wrong(400, "Missing required parameter: 'text'.", param="text") if text is None else _Sentence(text)
+    return (
+        _IncorrectRequest(400, "Missing required parameter: 'text'.", param="text")
+        if text is None
+        else _SentenceQuestion(text)
+    )
 
 
-def _read_json(
-    body: bytes, fault_of: Callable[[Asked], Question | None], make: Callable[[Asked], Question]
-) -> Question:
+def _read_json(body: bytes, fault_of: Callable[[Body], Question | None], make: Callable[[Body], Question]) -> Question:
     try:
-        asked = orjson.loads(body)
+        document = orjson.loads(body)
     except ValueError:
-        return _Wrong(400, "We could not parse the JSON body of your request.", code="invalid_json")
-    if not isinstance(asked, dict):
-        return _Wrong(400, "The body of your request must be a JSON object.", code="invalid_json")
-    return fault_of(asked) or make(asked)
+        return _IncorrectRequest(400, "We could not parse the JSON body of your request.", code="invalid_json")
+    if not isinstance(document, dict):
+        return _IncorrectRequest(400, "The body of your request must be a JSON object.", code="invalid_json")
+    return fault_of(document) or make(document)
 
 
-def _prompted(said: list[tuple[str, str]], model: str, limit: Any, shape: Shape) -> Question:
-    characters = sum(len(text) for _, text in said)
-    return _Prompted(Prompt(last_of_user(said), model, characters, limit), shape)
+def _prompted(messages: list[tuple[str, str]], model: str, limit: Any, shape: Shape) -> Question:
+    characters = sum(len(text) for _, text in messages)
+    return _PromptQuestion(Prompt(last_user_text(messages), model, characters, limit), shape)
 
 
-def _said(messages: Any, system: Any = None) -> list[tuple[str, str]]:
-    """Who said what; a text alone is the user's."""
+def _roles_and_texts(messages: Any, system: Any = None) -> list[tuple[str, str]]:
+    """Return pairs of role and text; a string instead of messages is the user's."""
     if isinstance(messages, str):
         messages = [{"role": "user", "content": messages}]
-    first = [("system", words(system))] if system else []
-    return first + [(message.get("role", "user"), words(message.get("content"))) for message in messages]
+    first = [("system", content_text(system))] if system else []
+    return first + [(message.get("role", "user"), content_text(message.get("content"))) for message in messages]
 
 
-def _chat(asked: Asked) -> Question:
-    return _prompted(_said(asked["messages"]), asked["model"], _limit(asked), as_chat)
+def _chat(document: Body) -> Question:
+    return _prompted(_roles_and_texts(document["messages"]), document["model"], _limit(document), as_chat)
 
 
-def _response(asked: Asked) -> Question:
-    said = _said(asked["input"], asked.get("instructions"))
-    return _prompted(said, asked["model"], asked.get("max_output_tokens"), as_response)
+def _response(document: Body) -> Question:
+    messages = _roles_and_texts(document["input"], document.get("instructions"))
+    return _prompted(messages, document["model"], document.get("max_output_tokens"), as_response)
 
 
-def _messages(asked: Asked) -> Question:
-    return _prompted(_said(asked["messages"], asked.get("system")), asked["model"], asked["max_tokens"], as_message)
+def _messages(document: Body) -> Question:
+    return _prompted(
+        _roles_and_texts(document["messages"], document.get("system")),
+        document["model"],
+        document["max_tokens"],
+        as_message,
+    )
 
 
-def _contents(model: str) -> Callable[[Asked], Question]:
-    def contents(asked: Asked) -> Question:
-        said = [(content.get("role", "user"), words(content["parts"])) for content in asked["contents"]]
-        limit = asked.get("generationConfig", {}).get("maxOutputTokens")
-        return _prompted(said, model, limit, as_candidates)
+def _contents(model: str) -> Callable[[Body], Question]:
+    def contents(document: Body) -> Question:
+        messages = [(content.get("role", "user"), content_text(content["parts"])) for content in document["contents"]]
+        limit = document.get("generationConfig", {}).get("maxOutputTokens")
+        return _prompted(messages, model, limit, as_candidates)
 
     return contents
 
 
-def _fault_of_response(asked: Asked) -> Question | None:
-    if not isinstance(asked.get("model"), str):
+def _fault_of_response(document: Body) -> Question | None:
+    if not isinstance(document.get("model"), str):
         return _invalid("model", "a model's name")
-    given = asked.get("input")
+    given = document.get("input")
     if isinstance(given, str) or (isinstance(given, list) and all(isinstance(item, dict) for item in given)):
         return None
     return _invalid("input", "a text, or a list of items")
 
 
-def _fault_of_messages(asked: Asked) -> Question | None:
-    if not isinstance(asked.get("max_tokens"), int):
+def _fault_of_messages(document: Body) -> Question | None:
+    if not isinstance(document.get("max_tokens"), int):
         return _invalid("max_tokens", "a whole number of at least 1")
-    return _fault_of_chat(asked)
+    return _fault_of_chat(document)
 
 
-def _fault_of_contents(asked: Asked) -> Question | None:
-    contents = asked.get("contents")
+def _fault_of_contents(document: Body) -> Question | None:
+    contents = document.get("contents")
     fit = isinstance(contents, list) and all(isinstance(one, dict) and "parts" in one for one in contents)
-    return None if fit and "model" not in asked else _invalid("contents", "a list with parts; the model is in the path")
+    return (
+        None if fit and "model" not in document else _invalid("contents", "a list with parts; the model is in the path")
+    )
 
 
-def _fault_of_chat(asked: Asked) -> Question | None:
-    messages, limit = asked.get("messages"), _limit(asked)
-    if not isinstance(asked.get("model"), str) or not asked["model"]:
+def _fault_of_chat(document: Body) -> Question | None:
+    messages, limit = document.get("messages"), _limit(document)
+    if not isinstance(document.get("model"), str) or not document["model"]:
         return _invalid("model", "a model's name")
     if not isinstance(messages, list) or not messages:
         return _invalid("messages", "a list with at least one message")
@@ -247,14 +256,14 @@ def _fault_of_chat(asked: Asked) -> Question | None:
     return next((fault for at, message in enumerate(messages) if (fault := _message_fault(at, message))), None)
 
 
-def _texts(asked: Asked) -> Question:
-    texts = asked["input"]
-    return _Texts((texts,) if isinstance(texts, str) else tuple(texts), asked["model"])
+def _texts(document: Body) -> Question:
+    texts = document["input"]
+    return _EmbeddingQuestion((texts,) if isinstance(texts, str) else tuple(texts), document["model"])
 
 
-def _fault_of_texts(asked: Asked) -> Question | None:
-    texts = asked.get("input")
-    if not isinstance(asked.get("model"), str) or not asked["model"]:
+def _fault_of_texts(document: Body) -> Question | None:
+    texts = document.get("input")
+    if not isinstance(document.get("model"), str) or not document["model"]:
         return _invalid("model", "a model's name")
     if isinstance(texts, str) and texts:
         return None
@@ -274,16 +283,16 @@ def _message_fault(at: int, message: Any) -> Question | None:
 
 
 def _invalid(param: str, wanted: str) -> Question:
-    return _Wrong(400, f"Invalid value for '{param}': expected {wanted}.", code="invalid_value", param=param)
+    return _IncorrectRequest(400, f"Invalid value for '{param}': expected {wanted}.", code="invalid_value", param=param)
 
 
 def _wrong_method(method: str, path: str) -> Question:
-    return _Wrong(405, f"Not allowed to {method} on {path}.", code="method_not_supported")
+    return _IncorrectRequest(405, f"Not allowed to {method} on {path}.", code="method_not_supported")
 
 
-def _limit(asked: Asked) -> Any:
-    """The most tokens of an answer; ``max_tokens`` is the older name."""
-    return asked.get("max_completion_tokens", asked.get("max_tokens"))
+def _limit(document: Body) -> Any:
+    """Return the token limit of the answer; ``max_tokens`` is the older name of the parameter."""
+    return document.get("max_completion_tokens", document.get("max_tokens"))
 
 
 def _error_type(status: int) -> str:

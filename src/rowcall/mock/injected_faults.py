@@ -1,4 +1,4 @@
-"""What goes wrong at the mock API, drawn so that two runs meet the same faults in whatever order they call."""
+"""Chooses the faults of the mock API, so that two runs meet the same faults in whatever order they call."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ RetryForm = Literal["seconds", "date", "ms"]
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """Shares of calls, from 0.0 to 1.0, that end in a fault; together at most 1.0. The default is none.
+    """The shares of calls that end in a fault, from 0.0 to 1.0 and together at most 1.0. The default is no faults.
 
-    The draw depends on nothing but the seed, the record and the number of its try.
+    Whether a call fails depends only on the seed, the record and the number of the try.
 
     Attributes:
         rate_limited: 429 with a wait of ``retry_after`` seconds.
         errors: 500.
-        resets: the connection is reset (RST) where the answer should come.
-        closed: the connection is closed (FIN) where the answer should come.
-        html: status 200 with a page of HTML, as a portal in a hotel gives it.
-        retry_after: seconds until a rate-limited record may come again; other records are not meant.
-        retry_forms: how the wait is told, drawn for each 429: ``Retry-After`` in seconds or as an HTTP date
+        resets: the connection is reset (RST) instead of an answer.
+        closed: the connection is closed (FIN) instead of an answer.
+        html: status 200 with an HTML page, like the sign-in page of a hotel network.
+        retry_after: seconds until a rate-limited record may be sent again; it does not apply to other records.
+        retry_forms: how the wait is written, chosen for each 429: ``Retry-After`` in seconds or as an HTTP date
             (RFC 9110, 10.2.3; whole seconds, rounded up), or ``retry-after-ms``.
-        seed: another seed, other faults.
+        seed: the seed of the choice; another seed gives other faults.
     """
 
     rate_limited: float = 0.0
@@ -43,16 +43,16 @@ class Faults:
 
     def __post_init__(self) -> None:
         if min(self._shares()) < 0 or sum(self._shares()) > 1:
-            raise ValueError("shares of faults are from 0.0 to 1.0, together at most 1.0")
+            raise ValueError("shares of faults must be from 0.0 to 1.0, together at most 1.0")
 
     def draw(self, record: bytes, number: int) -> Fault | None:
-        """The fault that this try of a record meets, if any."""
+        """Return the fault of this try of a record; None without one."""
         point = self._chance(record, number) / 2**64
         ends = accumulate(self._shares())
         return next((fault for fault, end in zip(get_args(Fault), ends, strict=True) if point < end), None)
 
     def wait(self, record: bytes, number: int) -> dict[str, str]:
-        """The headers that tell a rate-limited record when to come again."""
+        """Return the headers that say when a rate-limited record may be sent again."""
         form = self.retry_forms[self._chance(record, number) % len(self.retry_forms)]
         return _wait_headers(form, self.retry_after)
 
@@ -65,7 +65,7 @@ class Faults:
 
 
 DEMO = Faults(rate_limited=0.003, errors=0.01)
-"""What ``[api] preset = "mock"`` and ``rowcall init --demo`` meet."""
+"""The faults of ``[api] preset = "mock"`` and ``rowcall init --demo``."""
 
 
 def _wait_headers(form: RetryForm, seconds: float) -> dict[str, str]:

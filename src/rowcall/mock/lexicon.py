@@ -1,7 +1,7 @@
-"""The words the mock API judges a text by, with what each of them says about a product or a service.
+"""The words by which the mock API judges a text about a product or a service.
 
 Written for this project. Valences go from -4 (very bad) to 4 (very good). Other forms of a word (``loved``,
-``crashes``, ``poorly``) are found through its stem; a form that means more than its stem stands here itself.
+``crashes``, ``poorly``) are found by their stem; a form with a meaning of its own has its own entry.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ def _by_word(table: dict[float, str]) -> dict[str, float]:
 
 
 VALENCES: dict[str, float] = _by_word(_BY_VALENCE)
-"""What a word says, from -4 to 4."""
+"""The valence of a word, from -4 to 4."""
 
 INTENSIFIERS: dict[str, float] = _by_word(_BY_FACTOR)
-"""What a word does to the valence of the one behind it."""
+"""The factor by which a word multiplies the valence of the next one."""
 
 NEGATIONS: frozenset[str] = frozenset(_NEGATIONS.split())
-"""Words that turn what follows."""
+"""Words that reverse the valence of the words after them."""

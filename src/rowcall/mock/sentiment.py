@@ -1,4 +1,4 @@
-"""How the mock API judges a text: the valence of its words, turned by negations, scaled by intensifiers."""
+"""Judges the sentiment of a text by the valence of its words, with negations and intensifiers."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ Label = Literal["positive", "neutral", "negative"]
 
 _WORD = re.compile(r"[a-z]+(?:['-][a-z]+)*")
 _ENDINGS = ("ly", "ing", "ed", "er", "est", "es", "s")
-_REACH = 3  # a negation turns the next three words
-_TURN = -0.6  # "not great" is less bad than "bad"
+_REACH = 3  # a negation reverses the next three words
+_NEGATION_FACTOR = -0.6  # "not great" is less bad than "bad"
 _BUT = {"but", "however", "although"}
-_SPREAD = 20.0  # the larger, the more words it takes to reach the ends of the scale
-_NEUTRAL = 0.3  # the label is neutral up to here, both ways
+_SPREAD = 20.0  # with a larger value, it takes more words to reach the ends of the scale
+_NEUTRAL = 0.3  # scores from -0.3 to 0.3 are neutral
 
 
 @dataclass(frozen=True, slots=True)
 class Sentiment:
-    """What a text feels: a score from -4.0 to 4.0, two decimals, and its label; neutral from -0.3 to 0.3."""
+    """A score from -4.0 to 4.0 with two decimals, and its label: neutral from -0.3 to 0.3."""
 
     label: Label
     score: float
 
 
 def sentiment(text: str) -> Sentiment:
-    """The sentiment of an English text; 0.0 and neutral where it has no known word."""
+    """Return the sentiment of an English text; 0.0 and neutral if no word is known."""
     words = _WORD.findall(text.lower().replace("\u2019", "'"))
     total = sum(_weights(words))
     score = round(4 * total / math.sqrt(total * total + _SPREAD), 2)
@@ -39,7 +39,7 @@ def sentiment(text: str) -> Sentiment:
 
 
 def entry(word: str) -> dict[str, Any] | None:
-    """The lexicon's entry of a word or of its stem; None where it is unknown."""
+    """Return the lexicon's entry of a word or of its stem; None for an unknown word."""
     word = word.lower()
     if word in NEGATIONS:
         return {"word": word, "kind": "negation"}
@@ -50,7 +50,7 @@ def entry(word: str) -> dict[str, Any] | None:
 
 
 def _weights(words: Sequence[str]) -> list[float]:
-    """The weight of each word; what stands before the last "but" counts half, what follows half as much again."""
+    """Return the weight of each word: times 0.5 before the last "but", times 1.5 from there on."""
     weights = [_weight(words, at) for at in range(len(words))]
     turn = max((at for at, word in enumerate(words) if word in _BUT), default=None)
     if turn is None:
@@ -62,14 +62,14 @@ def _weight(words: Sequence[str], at: int) -> float:
     stem = _stem(words[at])
     if stem is None:
         return 0.0
-    turned = any(word in NEGATIONS for word in words[max(0, at - _REACH) : at])
+    negated = any(word in NEGATIONS for word in words[max(0, at - _REACH) : at])
     factor = INTENSIFIERS.get(words[at - 1], 1.0) if at else 1.0
-    return VALENCES[stem] * factor * (_TURN if turned else 1.0)
+    return VALENCES[stem] * factor * (_NEGATION_FACTOR if negated else 1.0)
 
 
 @lru_cache(maxsize=16_384)
 def _stem(word: str) -> str | None:
-    """The form under which the lexicon knows a word."""
+    """Return the form of a word that is in the lexicon; None if there is none."""
     if word in VALENCES:
         return word
     return next((stem for stem in _stems(word) if stem in VALENCES), None)
@@ -81,12 +81,12 @@ def _stems(word: str) -> list[str]:
 
 
 def _with_y(form: str) -> str:
-    """``happi`` (of ``happily``) as the word is spelt."""
+    """Correct the spelling of a stem such as ``happi`` (from ``happily``)."""
     return form[:-1] + "y" if form.endswith("i") else form
 
 
 def _single(form: str) -> str:
-    """``stopp`` (of ``stopped``) without its doubled consonant."""
+    """Remove the doubled consonant of a stem such as ``stopp`` (from ``stopped``)."""
     return form[:-1] if len(form) > 3 and form[-1] == form[-2] else form
 
 

@@ -1,9 +1,9 @@
-"""A fake API on a real socket: OpenAI-shaped, honest in its answers, faulty to order.
+"""The mock API's server: correct answers in the formats of four APIs, and faults as they are asked for.
 
     async with MockAPI(latency=0.05, faults=Faults(errors=0.05)) as api:
         ...  # call api.url
 
-It is what ``[api] preset = "mock"`` and ``rowcall mock`` run, and what the tests call.
+``[api] preset = "mock"`` and ``rowcall mock`` run it, and the tests call it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _PORTAL = "<!doctype html><title>Welcome</title><h1>Please sign in to use this n
 
 
 class _Verdict(NamedTuple):
-    """What becomes of a call; without a response the connection is cut, as the status says."""
+    """How a call ends. Without a response the connection is closed in the way that the status names."""
 
     status: int | str
     response: web.Response | None = None
@@ -45,32 +45,31 @@ _DROPPED = _Verdict("dropped")
 class MockAPI(CallLog):
     """The fake API, as an async context manager.
 
-    ``POST /v1/chat/completions`` judges the last user message and answers ``{"label": ..., "score": ...}``, and so do
-    ``/v1/responses``, ``/v1/messages`` and ``/v1beta/models/{model}:generateContent`` in their own words;
-    ``GET /v1/words/{word}`` looks a word up, 404 where it is unknown; ``GET /v1/sentiment?text=`` judges a text.
+    ``POST /v1/chat/completions`` judges the last user message and answers ``{"label": ..., "score": ...}``. So do
+    ``/v1/responses``, ``/v1/messages`` and ``/v1beta/models/{model}:generateContent``, each in its own format.
+    ``GET /v1/words/{word}`` looks a word up, with 404 for an unknown one. ``GET /v1/sentiment?text=`` judges a text.
 
     Args:
-        host: where to listen.
-        port: 0 takes any free one and keeps it, through ``close_port`` too.
+        host: the address to listen at.
+        port: the port; 0 takes any free one and keeps it, even after ``close_port``.
         latency: seconds from request to answer.
-        faults: what goes wrong by chance; nothing by default.
-        capacity: calls answered at a time; one more gets 429 without delay. None: any number.
-        api_key: what ``Authorization: Bearer``, ``x-api-key`` or ``x-goog-api-key`` must bring; None: anything.
-        keep_calls: keep every call for ``calls``; False counts only, and memory stays flat.
-        any_path: answer ``{}`` with 200 at paths that it does not know, in the place of an API of another shape.
+        faults: the random faults; none by default.
+        capacity: the most calls in flight; a further call gets 429 at once. None: no limit.
+        api_key: the key required in ``Authorization: Bearer``, ``x-api-key`` or ``x-goog-api-key``; None: no key.
+        keep_calls: keep every call in ``calls``; False only counts them, so that memory stays flat.
+        any_path: answer unknown paths with ``{}`` and status 200, to stand in for an API with other paths.
 
     Attributes:
-        outage: a behaviour for all calls from now on: ``503``, ``html`` (a sign-in page with status 200),
-            ``blackhole`` (no answer ever), ``reset``; None for none.
-        poison: texts that always get 500, or a function from a text to the status it always gets, or None.
-        respond: a function that may answer a call in the server's place, with a new response each time.
+        outage: the behaviour of all calls from now on: ``503``, ``html`` (a sign-in page with status 200),
+            ``blackhole`` (never an answer) or ``reset``; None for no outage.
+        poison: texts that always get 500, or a function that returns the status that a text always gets, or None.
+        respond: a function that may return a response to a call, which must be a new object each time, or None.
 
-    ``latency``, ``faults``, ``capacity``, ``outage``, ``poison`` and ``respond`` may be set at any time; they hold
-    for calls whose answer is due then. The first that has a say decides: capacity, outage, respond, key, poison,
-    faults, the truth.
+    ``latency``, ``faults``, ``capacity``, ``outage``, ``poison`` and ``respond`` can be changed at any time, also for
+    calls in flight. They apply in this order: capacity, outage, respond, key, poison, faults, the correct answer.
 
     Raises:
-        RowcallError: on entering, where the port cannot be had.
+        RowcallError: on entering, if the port cannot be opened.
     """
 
     def __init__(
@@ -105,7 +104,7 @@ class MockAPI(CallLog):
 
     @property
     def url(self) -> str:
-        """What an OpenAI client takes as its base URL: ``http://127.0.0.1:8080/v1``."""
+        """The base URL for an OpenAI client: ``http://127.0.0.1:8080/v1``."""
         return f"{self.origin}/v1"
 
     async def __aenter__(self) -> Self:
@@ -119,7 +118,7 @@ class MockAPI(CallLog):
             self._held = None
 
     async def open_port(self) -> None:
-        """Take connections (again), on the same port."""
+        """Accept connections, after ``close_port`` at the same port."""
         if self._listener is not None:
             return
         bound, self._held = self._held or bind(self._host, self._port), None
@@ -130,7 +129,7 @@ class MockAPI(CallLog):
         self._listener = Listener(bound, server)
 
     async def close_port(self) -> None:
-        """Refuse connections from now on and reset the open ones; calls in flight are dropped."""
+        """Refuse new connections and reset the open ones, which drops calls in flight."""
         if self._listener is None:
             return
         listener, self._listener = self._listener, None
@@ -196,8 +195,8 @@ class MockAPI(CallLog):
         return None if response is None else _answered(response)
 
     def _by_key(self, call: RecordedCall) -> _Verdict | None:
-        brought = (call.headers.get(name, "").removeprefix("Bearer ") for name in _KEY_HEADERS)
-        if self._key is None or self._key in brought:
+        keys = (call.headers.get(name, "").removeprefix("Bearer ") for name in _KEY_HEADERS)
+        if self._key is None or self._key in keys:
             return None
         return _failed(401, "Incorrect API key provided.", code="invalid_api_key")
 
@@ -228,7 +227,7 @@ class MockAPI(CallLog):
 
 
 async def serve(api: MockAPI, *, announce: Callable[[MockAPI], None]) -> None:
-    """Run the API until SIGINT or SIGTERM; ``announce`` is told once, when connections are taken."""
+    """Run the API until SIGINT or SIGTERM; ``announce`` is called once it accepts connections."""
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     signals = (signal.SIGINT, signal.SIGTERM)
     for number in signals:
@@ -276,7 +275,7 @@ def _request(
 
 
 async def _cut(request: web.BaseRequest, how: int | str) -> NoReturn:
-    """End the connection without an answer, by RST or by FIN."""
+    """Close the connection without an answer, with RST or FIN."""
     transport = request.transport
     if transport is not None and how == "reset":
         reset(transport)
@@ -286,6 +285,6 @@ async def _cut(request: web.BaseRequest, how: int | str) -> NoReturn:
 
 
 async def _forever() -> NoReturn:
-    """Wait for the end of the connection, which cancels its call."""
+    """Wait until the end of the connection cancels the call."""
     await asyncio.get_running_loop().create_future()
-    raise AssertionError("nothing ends this wait but a cancellation")
+    raise AssertionError("only a cancellation ends this wait")
