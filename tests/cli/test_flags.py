@@ -98,7 +98,7 @@ async def test_events_of_a_run(config, tmp_path):
     path = tmp_path / "events.ndjson"
     with EventLines(path) as lines:
         pipeline = Pipeline(config, emit=lines)
-        lines.began(config, pipeline.concurrency)
+        lines.began(config, pipeline.view.concurrency)
         lines.ended(await pipeline.run())
     said = lines_in(path)
     for line in said:

@@ -9,15 +9,18 @@ from dataclasses import dataclass
 import httpx
 import pytest
 
+from rowcall.calls.door import Door
 from rowcall.calls.requests import CallResources, RequestCaller
 from rowcall.client import Client
-from rowcall.engine.executor import Executor
-from rowcall.engine.settler import Settler
-from rowcall.engine.worker import Assignment, Worker
+from rowcall.engine.build_worker import WorkerOptions, WorkerParts, build_worker
+from rowcall.engine.claimer import ClaimScope
+from rowcall.engine.run_state import RunState
+from rowcall.engine.worker import Worker
 from rowcall.failures.decide import Judge
 from rowcall.failures.gate import Gate
 from rowcall.failures.retries import RetryPolicy
-from rowcall.limits.rate import Rate
+from rowcall.limits.concurrency import Concurrency
+from rowcall.limits.server_limits import ServerLimits
 from rowcall.mock.server import MockAPI
 from rowcall.model.events import CallEnded, GateClosed
 from rowcall.model.job import Status
@@ -54,8 +57,9 @@ class Engine:
     store: SQLiteStore
     api: MockAPI
     worker: Worker
-    judge: Judge
-    rate: Rate
+    parts: WorkerParts
+    state: RunState
+    caller: RequestCaller
     session: int
     events: list
     heard: asyncio.Event
@@ -93,7 +97,7 @@ async def engine(api, store):
     """One store, one API, and what makes an engine with so many records over them."""
     clients = []
 
-    async def make(records, *, concurrency=10, limit=None, policy=None, **assignment):
+    async def make(records, *, concurrency=10, policy=None, **options):
         session = await store.begin_session()
         run = await store.begin_run(session, "k", {})
         request = await store.request("k", "r")
@@ -108,20 +112,14 @@ async def engine(api, store):
 
         client = Client(concurrency=concurrency, timeout=5)
         clients.append(client)
-        judge = Judge(Gate(probe_waits=(0.05, 0.1), alone_for=1.0), policy or RetryPolicy(first=0.02, longest=0.1))
-        settler = Settler(
-            store,
-            concurrency=concurrency,
-            emit=hear,
-            loaded=lambda: worker.in_flight > 0,
-            full=lambda full: worker.stop_full(full),
-        )
-        rate = Rate()
-        caller = RequestCaller(Echo(api.url), CallResources(client, rate, concurrency, lambda job: job.key, hear))
-        executor = Executor(caller, judge, settler, emit=hear)
-        task = Assignment(session, "k", run.pass_, concurrency, limit=limit, **assignment)
-        worker = Worker(store, executor, judge, rate, settler, task, emit=hear, input_over=lambda: True)
-        return Engine(store, api, worker, judge, rate, session, events, heard)
+        gate = Gate(probe_waits=(0.05, 0.1), alone_for=1.0)
+        door = Door(gate, ServerLimits(Concurrency(concurrency), learns=False))
+        state = RunState(door, hear, input_over=lambda: True)
+        caller = RequestCaller(Echo(api.url), CallResources(client, door, lambda job: job.key, hear))
+        judge = Judge(gate, policy or RetryPolicy(first=0.02, longest=0.1))
+        scope = ClaimScope(session, "k", run.pass_)
+        parts = build_worker(store, state, caller, judge, WorkerOptions(scope, **options), emit=hear)
+        return Engine(store, api, parts.worker, parts, state, caller, session, events, heard)
 
     yield make
     for client in clients:

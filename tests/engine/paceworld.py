@@ -8,7 +8,10 @@ import random
 from dataclasses import dataclass, field
 from itertools import count
 
-from rowcall.limits.server_limits import Narrowed, ServerLimits
+from rowcall.calls.door import Door
+from rowcall.failures.gate import Gate
+from rowcall.limits.concurrency import Concurrency
+from rowcall.limits.server_limits import ServerLimits
 from rowcall.model.outcome import Failure, FailureClass
 
 AHEAD = 0.1
@@ -117,8 +120,9 @@ class World:
 
     def __init__(self, server, *, concurrency=200, latency=0.05, spread=0.2, learns=True):
         self.server, self.latency, self.spread = server, latency, spread
-        self.pace = ServerLimits(concurrency, learns=learns)
-        self.rate = Narrowed(self.pace)
+        self.concurrency = Concurrency(concurrency)
+        self.pace = ServerLimits(self.concurrency, learns=learns)
+        self.door = Door(Gate(trusted=True), self.pace)
         self.now, self.busy, self.streak = 0.0, 0, 0
         self.events, self.order = [], count()
         self.draw = random.Random(3)
@@ -138,13 +142,13 @@ class World:
         heapq.heappush(self.events, (moment, next(self.order), happen))
 
     def start(self):
-        while self.busy < (self.pace.slots if self.good else 1):
-            due = self.rate.next_at(self.now)
+        while self.busy < (self.concurrency.now if self.good else 1):
+            due = self.door.look(self.now).at
             if due > self.now + AHEAD:
                 self.look_again(min(due - AHEAD / 2, self.now + 1))
                 return
             self.busy += 1
-            leaves = self.rate.take(self.now)
+            leaves = self.door.take(self.now)
             self.at(leaves, self.leave)
 
     def look_again(self, moment):
@@ -153,11 +157,11 @@ class World:
             self.at(moment, lambda: None)
 
     def leave(self):
-        if self.rate.resting_until > self.now:
-            self.rate.give_back()
+        if self.door.resting_until > self.now:
+            self.door.give_back()
             self.busy -= 1
             return
-        passage = self.pace.depart(self.now)
+        passage = self.pace.depart()
         took = self.latency * self.draw.uniform(1 - self.spread, 1 + self.spread)
         answer = []
         self.at(self.now + 0.001, lambda: self.admit(passage, took, answer))
@@ -175,7 +179,7 @@ class World:
         self.streak = 0
         self.pace.arrive(passage, self.now, headers, None)
         self.good.append(self.now)
-        self.slots.append((self.now, self.pace.slots))
+        self.slots.append((self.now, self.concurrency.now))
 
     def refuse(self, passage, said):
         self.busy -= 1
@@ -183,8 +187,8 @@ class World:
         failure = Failure(FailureClass.PACE, "rate_limited", "", 429, retry_after=said.retry_after)
         self.pace.arrive(passage, self.now, said.headers, failure)
         if said.retry_after is None:
-            self.streak += self.now >= self.rate.resting_until
-        self.rate.rest(said.retry_after or min(60.0, 2.0 ** (self.streak - 1)), self.now)
+            self.streak += self.now >= self.door.resting_until
+        self.door.rest(said.retry_after or min(60.0, 2.0 ** (self.streak - 1)), "", self.now)
 
     def between(self, start, end):
         """Answered, and refused, in that time."""

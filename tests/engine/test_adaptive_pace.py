@@ -10,11 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from paceworld import AtOnce, Bucket, Chance, Refused, Window, World
 
+from rowcall.limits.concurrency import Concurrency, RequestSlots
 from rowcall.limits.learned_concurrency import LearnedConcurrency, RequestStart
 from rowcall.limits.limit_headers import LimitHeaders
-from rowcall.limits.rate import Limit
-from rowcall.limits.room import Room
-from rowcall.limits.server_limits import Narrowed, ServerLimits
+from rowcall.limits.server_limits import ServerLimits
 from rowcall.limits.server_quotas import ServerQuotas
 from rowcall.model.outcome import Failure, FailureClass
 
@@ -196,7 +195,7 @@ def test_slow_start():
 
 def full(most=100):
     """Slots that are all in use, after slow start."""
-    slots = LearnedConcurrency(most)
+    slots = LearnedConcurrency(Concurrency(most))
     for number in range(1, 200):
         slots.depart(slots.limit)
         slots.accept(slots.limit, number * 0.001)
@@ -219,38 +218,38 @@ def test_a_round_trip_cuts_once():
 
 def test_errors_and_timeouts_only_pause_growth():
     """A 500 or a timeout cuts nothing; growth waits for a second."""
-    adaptive = ServerLimits(100)
+    adaptive = ServerLimits(Concurrency(100))
     for failure in (ERROR, SLOW):
-        assert not adaptive.arrive(adaptive.depart(0.0), 0.5, {}, failure)
-    assert adaptive.slots == 32
-    passages = [adaptive.depart(0.6) for _ in range(32)]
+        assert not adaptive.arrive(adaptive.depart(), 0.5, {}, failure)
+    assert adaptive.concurrency.now == 32
+    passages = [adaptive.depart() for _ in range(32)]
     adaptive.arrive(passages[-1], 0.7, {}, None)
-    assert adaptive.slots == 32
+    assert adaptive.concurrency.now == 32
     adaptive.arrive(passages[-2], 1.6, {}, None)
-    assert adaptive.slots == 34
+    assert adaptive.concurrency.now == 34
 
 
 @pytest.mark.parametrize("failure", [TOO_FAST, DOWN])
 def test_too_much_cuts(failure):
     """429 and 503 with full slots cut them."""
-    adaptive = ServerLimits(100)
-    passages = [adaptive.depart(0.0) for _ in range(32)]
+    adaptive = ServerLimits(Concurrency(100))
+    passages = [adaptive.depart() for _ in range(32)]
     assert adaptive.arrive(passages[-1], 0.1, {}, failure)
-    assert adaptive.slots == 31
+    assert adaptive.concurrency.now == 31
 
 
 def test_an_outage_is_no_cut():
     """What was cut for 503s is given back when they turn out to be an outage, and its probes cut nothing."""
-    adaptive = ServerLimits(32)
-    passages = [adaptive.depart(0.0) for _ in range(32)]
+    adaptive = ServerLimits(Concurrency(32))
+    passages = [adaptive.depart() for _ in range(32)]
     for passage in passages[:5]:
         adaptive.arrive(passage, 0.1, {}, DOWN)
-    assert adaptive.slots < 32
+    assert adaptive.concurrency.now < 32
     adaptive.outage()
     for passage in passages[5:]:
         adaptive.arrive(passage, 0.2, {}, DOWN)
-    adaptive.arrive(adaptive.depart(1.0), 1.1, {}, DOWN)
-    assert adaptive.slots == 32
+    adaptive.arrive(adaptive.depart(), 1.1, {}, DOWN)
+    assert adaptive.concurrency.now == 32
 
 
 def test_recovery_takes_less_than_half_a_minute():
@@ -276,12 +275,12 @@ EVENTS = st.lists(
 @given(most=st.integers(1, 60), events=EVENTS)
 def test_whatever_happens_there_is_a_slot_and_not_too_many(most, events):
     """From 1 to the most that the user allows, and never a place in the past."""
-    adaptive, now, flying = ServerLimits(most), 0.0, []
+    adaptive, now, flying = ServerLimits(Concurrency(most)), 0.0, []
     outcomes = {"good": None, "429": TOO_FAST, "503": DOWN, "500": ERROR}
     for event, after in events:
         now += after
         if event == "depart":
-            flying.append(adaptive.depart(now))
+            flying.append(adaptive.depart())
         elif event == "outage":
             adaptive.outage()
         elif flying and event == "drop":
@@ -289,39 +288,35 @@ def test_whatever_happens_there_is_a_slot_and_not_too_many(most, events):
             adaptive.drop()
         elif flying:
             adaptive.arrive(flying.pop(0), now, {}, outcomes[event])
-        assert 1 <= adaptive.slots <= most
+        assert 1 <= adaptive.concurrency.now <= most
         assert adaptive.next_at(now) >= now
 
 
 def test_it_never_widens_what_the_user_set():
-    """With 2 calls in a second set, a server that allows a thousand changes nothing."""
-    adaptive = ServerLimits(10)
-    rate = Narrowed(adaptive, Limit(2, 1.0))
-    adaptive.arrive(adaptive.depart(0.0), 0.1, {"x-ratelimit-remaining": "1000", "x-ratelimit-reset": "1"}, None)
-    assert [rate.take(1.0) for _ in range(3)] == [1.0, 1.5, 2.0]
+    """With 2 calls at a time set, a server that allows a thousand changes nothing."""
+    adaptive = ServerLimits(Concurrency(2))
+    adaptive.arrive(adaptive.depart(), 0.1, {"x-ratelimit-remaining": "1000", "x-ratelimit-reset": "1"}, None)
+    assert adaptive.concurrency.now == 2
+    adaptive.concurrency.set(1)
+    assert adaptive.concurrency.now == 1
 
 
 def test_not_adaptive_follows_nothing():
     """With ``adaptive = false`` neither headers nor refusals change the pace."""
-    adaptive = ServerLimits(50, learns=False)
-    adaptive.arrive(adaptive.depart(0.0), 0.1, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "60"}, TOO_FAST)
-    assert (adaptive.slots, adaptive.next_at(0.2), adaptive.places(0.2, 0.1, 30)) == (50, 0.2, 30)
+    adaptive = ServerLimits(Concurrency(50), learns=False)
+    adaptive.arrive(adaptive.depart(), 0.1, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "60"}, TOO_FAST)
+    assert (adaptive.concurrency.now, adaptive.next_at(0.2), adaptive.places(0.2, 0.1, 30)) == (50, 0.2, 30)
 
 
 async def test_a_waiter_that_is_cancelled_takes_nobodys_turn():
     """Room that comes free after one of two waiters was cancelled wakes the other."""
-    adaptive = ServerLimits(1)
-    room, passage = Room(adaptive), adaptive.depart(0.0)
-
-    async def wait():
-        while not room.is_free:
-            await room.more()
-
-    first, second = asyncio.create_task(wait()), asyncio.create_task(wait())
+    adaptive = ServerLimits(Concurrency(1))
+    slots, passage = RequestSlots(adaptive.concurrency), adaptive.depart()
+    first, second = asyncio.create_task(slots.room()), asyncio.create_task(slots.room())
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     first.cancel()
     await asyncio.wait([first])
     adaptive.arrive(passage, 1.0, {}, None)
-    room.wake()
+    slots.wake()
     await asyncio.wait_for(second, 4)

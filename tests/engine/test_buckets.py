@@ -21,7 +21,7 @@ GAPS = st.lists(
 def used(buckets, gaps, cost_of=lambda n: 1.0):
     """When calls leave and what they cost, where requests come in such gaps and use their places late."""
     debts, now, left, n = [-math.inf] * len(buckets), 1000.0, [], 0
-    step, late = max(b.step for b in buckets), min(b.void_after for b in buckets)
+    step, late = max(b.step for b in buckets), min(b.expires_after for b in buckets)
     for gap, count, lateness in gaps:
         now += gap * step
         costs = [(cost_of(n + k),) * len(buckets) for k in range(count)]

@@ -29,7 +29,7 @@ async def test_no_transaction_is_open_around_a_call(engine, lockable, monkeypatc
     longer than the check waits.
     """
     run = await engine(40, concurrency=4)
-    provider = run.worker._executor._caller._provider
+    provider = run.caller._provider
     checked = {"build": 0, "read": 0, "wire": 0}
 
     def around(name, method):

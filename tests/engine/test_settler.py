@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 
 from rowcall.engine.settler import Settler
+from rowcall.limits.concurrency import Concurrency
 from rowcall.model.errors import Busy, Full
 from rowcall.model.events import LateOutcome
 from rowcall.model.job import Status
@@ -40,9 +42,9 @@ class Bench:
     def __init__(self, store, jobs, concurrency, *, loaded):
         self.store, self.real, self.jobs = HeldUp(store), store, jobs
         self.events, self.full = [], []
-        self.settler = Settler(
-            self.store, concurrency=concurrency, emit=self.events.append, loaded=lambda: loaded, full=self.full.append
-        )
+        door = SimpleNamespace(concurrency=Concurrency(concurrency))
+        state = SimpleNamespace(door=door, in_flight=int(loaded), stop_full=self.full.append)
+        self.settler = Settler(self.store, state, emit=self.events.append)
         self.running = asyncio.create_task(self.settler.run())
 
     def put(self, *numbers):

@@ -41,7 +41,7 @@ async def test_three_hundred_in_flight(engine):
     run.api.latency = 1.0
     working = asyncio.create_task(run.worker.run())
     await asyncio.wait_for(run.api.wait_in_flight(300), 4)
-    run.worker.stop(Ending("interrupted"))
+    run.state.stop(Ending("interrupted"))
     run.worker.drop()
     await working
 
@@ -143,7 +143,7 @@ async def test_stopping_lets_calls_end_and_charges_nothing(engine):
     run.api.latency = 0.1
     working = asyncio.create_task(run.worker.run())
     await run.api.wait_in_flight(10)
-    run.worker.stop(Ending("interrupted"))
+    run.state.stop(Ending("interrupted"))
     assert (await working).reason == "interrupted"
     await run.store.end_session(run.session)
     counts, attempts = await run.counts(), await run.attempts()
@@ -160,7 +160,7 @@ async def test_dropping_calls_puts_them_back(engine):
     await run.api.wait_for_calls(12)
     run.api.latency = 30
     await run.api.wait_in_flight(10)
-    run.worker.stop(Ending("interrupted"))
+    run.state.stop(Ending("interrupted"))
     run.worker.drop()
     await asyncio.wait_for(working, 2)
     await run.store.end_session(run.session)
@@ -170,7 +170,7 @@ async def test_dropping_calls_puts_them_back(engine):
 
 async def test_nothing_ever_reached_stops_the_run(engine):
     """When nothing can be reached for as long as the run may try, it stops, and nothing is charged."""
-    run = await engine(20, patience=StopLimits(first_success=0.4))
+    run = await engine(20, stop_limits=StopLimits(first_success=0.4))
     await run.api.close_port()
     ending = await run.worker.run()
     assert ending.reason == "unreachable"
@@ -179,7 +179,7 @@ async def test_nothing_ever_reached_stops_the_run(engine):
 
 async def test_an_outage_may_be_given_an_end(engine):
     """With `offline_for` an outage that lasts longer stops the run, uncharged, and the run goes on when asked to."""
-    run = await engine(60, patience=StopLimits(offline_for=0.3))
+    run = await engine(60, stop_limits=StopLimits(offline_for=0.3))
     working = asyncio.create_task(run.worker.run())
     await run.api.wait_for_calls(20)
     await run.api.close_port()
@@ -192,7 +192,7 @@ async def test_an_outage_may_be_given_an_end(engine):
 
 async def test_a_run_may_fail_only_so_many(engine):
     """The record that is one failure too many stops the run; the others stay pending."""
-    run = await engine(300, concurrency=2, patience=StopLimits(max_failures=FailureLimit(count=2)))
+    run = await engine(300, concurrency=2, stop_limits=StopLimits(max_failures=FailureLimit(count=2)))
     run.api.poison = {f"text {n}" for n in range(20, 300, 20)}
     ending = await run.worker.run()
     assert ending.reason == "max_failures"
@@ -218,7 +218,7 @@ async def test_a_limited_run_ends_when_its_last_record_is_cancelled(engine):
 async def test_a_rest_is_waited_out_without_a_claim(engine):
     """A run that starts while the target rests claims nothing until the rest is over, and then goes on at once."""
     run = await engine(20)
-    run.rate.rest(0.6, monotonic())
+    run.state.door.rest(0.6, "", monotonic())
     working = asyncio.create_task(run.worker.run())
     await asyncio.sleep(0.4)
     assert {job.epoch for job in await run.store._read(_epochs)} == {0}

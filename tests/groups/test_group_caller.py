@@ -7,12 +7,13 @@ import asyncio
 import pytest
 from providerkit import make_provider
 
+from rowcall.calls.door import Departure, Door
 from rowcall.calls.groups import GroupCaller, Size
 from rowcall.calls.groups.gathering import WINDOW
-from rowcall.calls.requests import CallResources, Departure
+from rowcall.calls.requests import CallResources
 from rowcall.client import Client
 from rowcall.failures.gate import Gate
-from rowcall.limits.rate import Rate
+from rowcall.limits.concurrency import Concurrency
 from rowcall.limits.server_limits import ServerLimits
 from rowcall.mock.embedding import embedding
 from rowcall.model.job import Job
@@ -29,18 +30,22 @@ def job(number, attempts=0, **data):
 class Calls:
     """A caller in front of a server, with a gate that has seen a first answer; ``start`` begins a job's call."""
 
-    def __init__(self, api, client, *, concurrency=2, **wire):
+    def __init__(self, api, client, *, concurrency=2, narrowed=None):
         self.gate, self.numbers = Gate(), []
         self.gate.arrive(self.gate.depart(0.0), 0.0)
         self.provider = make_provider("openai", base_url=api.url, path="/embeddings", body=BODY)
-        wire = CallResources(client, Rate(), concurrency, lambda job: job.key, lambda event: None, **wire)
+        server = ServerLimits(Concurrency(concurrency), learns=False)
+        if narrowed:
+            server.concurrency.narrow(narrowed)
+        self.door = Door(self.gate, server)
+        wire = CallResources(client, self.door, lambda job: job.key, lambda event: None)
         self.caller = GroupCaller(Grouping(self.provider, BODY), Size(3), wire)
 
     def start(self, number, *, attempts=0):
         return asyncio.create_task(self.make(job(number, attempts, text=f"text {number}")))
 
     async def make(self, job):
-        departure = Departure(self.gate)
+        departure = Departure(self.door)
         try:
             return await self.caller.call(job, departure)
         finally:
@@ -78,7 +83,7 @@ async def test_a_group_grows_until_it_can_leave(api):
 async def test_where_the_api_takes_fewer_at_a_time(api):
     """Groups wait for room, which can be less than the concurrency."""
     async with Client(concurrency=10, timeout=5) as client:
-        calls = Calls(api, client, concurrency=4, adaptive=ServerLimits(1))
+        calls = Calls(api, client, concurrency=4, narrowed=1)
         await asyncio.gather(*map(calls.start, range(12)))
     assert (len(api.calls), api.max_in_flight) == (4, 1)
 

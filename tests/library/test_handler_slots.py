@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from rowcall.limits.slots import Slots
+from rowcall.limits.concurrency import Concurrency, RequestSlots
 
 
 async def in_use(slots, release):
@@ -14,11 +14,12 @@ async def in_use(slots, release):
 
 async def test_never_more_than_there_are():
     """Two of three get in, the third when there is one more slot."""
-    slots, release = Slots(2), asyncio.Event()
+    concurrency, release = Concurrency(2), asyncio.Event()
+    slots = RequestSlots(concurrency)
     tasks = [asyncio.create_task(in_use(slots, release)) for _ in range(3)]
     await asyncio.sleep(0)
     assert slots.taken == 2
-    slots.resize(3)
+    concurrency.set(3)
     assert slots.taken == 3
     release.set()
     await asyncio.gather(*tasks)
@@ -27,11 +28,12 @@ async def test_never_more_than_there_are():
 
 async def test_fewer_slots():
     """Those in use may end; nobody gets in until there are fewer than allowed."""
-    slots, first, second = Slots(3), asyncio.Event(), asyncio.Event()
+    concurrency, first, second = Concurrency(3), asyncio.Event(), asyncio.Event()
+    slots = RequestSlots(concurrency)
     tasks = [asyncio.create_task(in_use(slots, first)) for _ in range(3)]
     await asyncio.sleep(0)
     tasks.append(asyncio.create_task(in_use(slots, second)))
-    slots.resize(1)
+    concurrency.set(1)
     await asyncio.sleep(0)
     assert slots.taken == 3
     first.set()
@@ -43,7 +45,7 @@ async def test_fewer_slots():
 
 async def test_who_waits_may_be_dropped():
     """A request that is dropped while it waits, or just when it got its slot, leaves none taken."""
-    slots, release = Slots(1), asyncio.Event()
+    slots, release = RequestSlots(Concurrency(1)), asyncio.Event()
     holder = asyncio.create_task(in_use(slots, release))
     await asyncio.sleep(0)
     waiting = [asyncio.create_task(in_use(slots, release)) for _ in range(2)]

@@ -13,7 +13,6 @@ from presetkit import CHAT
 from providerkit import make_provider
 
 from rowcall.calls.requests import CallResources, RequestCaller
-from rowcall.limits.rate import Rate
 from rowcall.model.errors import AttachmentError, ConfigError, TemplateError
 from rowcall.model.job import Job, Status
 from rowcall.providers import CallContext
@@ -235,7 +234,7 @@ async def test_files_are_read_in_a_thread():
         def build(self, data, call):
             raise TemplateError(f"built by {threading.get_ident()}")
 
-    wire = CallResources(None, Rate(), 1, lambda job: "k", lambda event: None)
+    wire = CallResources(None, None, lambda job: "k", lambda event: None)
     failure = await RequestCaller(Provider(), wire).call(Job(1, "k", 1, 0, 0, (), True, 1, "h", {}), None)
     assert failure.message.startswith("built by ")
     assert failure.message != f"built by {threading.get_ident()}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import math
 import re
 from dataclasses import replace
 from time import monotonic
@@ -14,9 +15,9 @@ from plainjob import plain_job
 from rich.console import Console
 from terminal import Terminal
 
-from rowcall.engine.live_status import HeldUp
+from rowcall.calls.door import Answer, Reason
+from rowcall.engine.live_view import HeldUp, LiveView
 from rowcall.engine.options import Options
-from rowcall.failures.gate import Closed
 from rowcall.mock import MockAPI
 from rowcall.model.events import (
     CallBegan,
@@ -104,7 +105,7 @@ def test_the_data_is_never_markup():
     hostile = "[red]x[/red] :smile: \x1b[2J\r\n[link=http://a]b[/link]"
     following = EventCounts()
     following.calls = {hostile: monotonic() - 60}
-    view = view_of(stand_in(outage=Closed(monotonic(), refused(hostile), None)), following, 0.0)
+    view = view_of(stand_in(answer=offline(hostile, math.inf)), following, 0.0)
     text = "\n".join(drawn(view, 300))
     assert text.count("[red]x[/red] :smile:") == 2
     assert "\x1b" not in text
@@ -189,26 +190,18 @@ def test_hundred_per_cent_is_the_end():
 
 def stand_in(**facts):
     """What a view reads of a pipeline, in a state that takes long to reach."""
-    usual = {
-        "progress": (100, 40, 2),
-        "enqueued": Enqueued(new=100),
-        "tally": RunStats(),
-        "reading": False,
-        "in_flight": 8,
-        "slots": 8,
-        "concurrency": 8,
-        "outage": None,
-        "resting_for": 0.0,
-        "first_alone": False,
-        "limits": "500/min",
-        "rate_wait": 0.0,
-        "held_up": None,
-        "paused": False,
-        "api_wait": 0.0,
-        "spent_for": 0.0,
-        "config": SimpleNamespace(stop=SimpleNamespace(grace=30.0)),
-    }
-    return SimpleNamespace(**usual | facts)
+    tally = facts.pop("tally", RunStats())
+    usual = {"total": 100, "done": 40, "failed": 2, "enqueued": Enqueued(new=100), "reading": False, "in_flight": 8}
+    live = LiveView(**{"concurrency": 8, "slots": 8} | usual | facts)
+    return SimpleNamespace(view=live, tally=tally, config=SimpleNamespace(stop=SimpleNamespace(grace=30.0)))
+
+
+def offline(cause, at):
+    return Answer(0, at, Reason.OFFLINE, cause, monotonic(), alone=True)
+
+
+def soon(seconds, reason, cause="", calls=0):
+    return Answer(calls, monotonic() + seconds, reason, cause)
 
 
 def refused(message="refused: api.example.com"):
@@ -257,21 +250,22 @@ def test_cancelled_records_are_nothing_to_wait_for():
 
 
 @pytest.mark.parametrize(
-    ("facts", "said"),
+    ("answer", "said"),
     [
-        ({"outage": Closed(monotonic(), refused(), monotonic() + 900)}, "s; nothing lost: refused: api.example.com"),
-        ({"outage": Closed(monotonic(), refused(), None)}, "trying now"),
-        ({"resting_for": 20.0}, "resting until "),
-        ({"first_alone": True}, "the first call goes alone"),
-        ({"spent_for": 20.0, "api_wait": 20.0}, "nothing is left of the API's limit until "),
-        ({"api_wait": 0.4, "rate_wait": 0.4}, "paced by what the API allows"),
-        ({"rate_wait": 0.4}, "paced by the limit: 500/min"),
-        ({"paused": True, "held_up": HeldUp("paused")}, "paused by hand; rowcall set pause=false goes on"),
+        (offline("refused: api.example.com", math.inf), "nothing lost: refused: api.example.com"),
+        (offline("refused: api.example.com", math.inf), "trying now"),
+        (offline("HTTP 503", monotonic() + 900), "next try in "),
+        (soon(900.0, Reason.RESTING, "HTTP 429"), "resting until "),
+        (soon(900.0, Reason.FIRST_CALL), "the first call goes alone"),
+        (soon(900.0, Reason.API_USED_UP), "nothing is left of the API's limit until "),
+        (soon(900.0, Reason.API_LIMIT), "paced by what the API allows"),
+        (soon(900.0, Reason.RATE_LIMIT, "500/min"), "paced by the limit: 500/min"),
+        (Answer(0, math.inf, Reason.PAUSED), "paused by hand. Resume with: rowcall set pause=false"),
     ],
 )
-def test_what_holds_it_up(facts, said):
+def test_what_holds_it_up(answer, said):
     """Offline, a rest, the first call, the pace: each is named, with its end where it is known."""
-    assert said in view_of(stand_in(**facts), EventCounts(), 0.0).held_up
+    assert said in view_of(stand_in(answer=answer), EventCounts(), 0.0).held_up
 
 
 def test_what_the_events_tell():
@@ -343,10 +337,8 @@ async def test_an_outage_or_a_pause_is_no_slowness(monkeypatch):
     progress = ProgressDisplay(Terminal())
     clock = iter([0.0, 10.0, 500.0, 501.0])
     monkeypatch.setattr("rowcall.progress.display.monotonic", lambda: next(clock))
-    pipeline = stand_in()
-    for done, held_up in ((0, None), (50, None), (50, HeldUp("offline")), (55, None)):
-        pipeline.ended, pipeline.held_up = done, held_up
-        progress._look(pipeline)
+    for done, answer in ((0, Answer(1, 0.0)), (50, Answer(1, 0.0)), (50, offline("no", 0.0)), (55, Answer(1, 0.0))):
+        progress._look(LiveView(8, 8, ended=done, answer=answer))
     assert progress._speed.per_second == 5.0
 
 

@@ -46,7 +46,7 @@ async def test_twenty_at_once_then_sixty(tmp_path):
         run = pipeline(tmp_path, api, 8000)
         working = asyncio.create_task(run.run())
         await asyncio.sleep(9)
-        rate, slots = await answered(api, 15), run.slots
+        rate, slots = await answered(api, 15), run.view.slots
         api.capacity, began = 60, time.monotonic()
         while await answered(api, 4) < 0.9 * 60 / latency:
             assert time.monotonic() < began + 90

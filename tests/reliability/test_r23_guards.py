@@ -53,7 +53,7 @@ GUARDS = {
     ),
     "handing over waits while the store is behind": (
         "engine/settler.py",
-        "while self.unwritten > 2 * self._concurrency:",
+        "while self.unwritten > 2 * self._concurrency.group:",
         "while self.unwritten > 10**9:",
         "engine/test_settler.py",
     ),

@@ -47,7 +47,7 @@ async def test_a_pause_holds_the_second_request_too(handled, start):
     await handled.api.wait_for_calls(1)
     await handled.set(pause="true")
     async with asyncio.timeout(4):
-        while not (pipeline.held_up and pipeline.held_up.by == "paused"):  # noqa: ASYNC110  nothing tells of it
+        while not (pipeline.view.held_up and pipeline.view.held_up.by == "paused"):  # noqa: ASYNC110  nothing tells of it
             await asyncio.sleep(0.02)
     await handled.api.wait_in_flight(0)
     calls = handled.api.arrived

@@ -26,7 +26,7 @@ async def test_concurrency_falls_and_rises(project, start):
     start(pipeline)
     await project.api.wait_in_flight(50)
     await project.set(concurrency="5")
-    await until(lambda: pipeline.concurrency == 5)
+    await until(lambda: pipeline.view.concurrency == 5)
     await project.api.until(lambda: project.api.in_flight <= 5)
     project.api.max_in_flight = 0
     await project.api.wait_for_calls(project.api.arrived + 15)
@@ -44,7 +44,7 @@ async def test_pause_and_go_on(project, start):
     running = [start(pipeline) for pipeline in pipelines]
     await project.api.wait_for_calls(100)
     await project.set(pause="true")
-    await until(lambda: all(p.held_up and p.held_up.by == "paused" for p in pipelines))
+    await until(lambda: all(p.view.held_up and p.view.held_up.by == "paused" for p in pipelines))
     await project.api.wait_in_flight(0)
     calls = project.api.arrived
     await asyncio.sleep(0.3)
@@ -93,7 +93,7 @@ async def test_a_paused_run_can_be_stopped(project, start):
     await project.set(pause="true", keep=True)
     pipeline = project.pipeline()
     running = start(pipeline)
-    await until(lambda: pipeline.held_up and pipeline.held_up.by == "paused")
+    await until(lambda: pipeline.view.held_up and pipeline.view.held_up.by == "paused")
     pipeline.stop("interrupted")
     assert (await running).ending.reason == "interrupted"
     assert len(project.api.calls) == 20

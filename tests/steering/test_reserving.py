@@ -7,11 +7,11 @@ import sqlite3
 import time
 from contextlib import asynccontextmanager, closing, suppress
 from time import monotonic
+from types import SimpleNamespace
 
 import pytest
 
 from rowcall.calls.shared_limits import SharedLimits
-from rowcall.limits.outlook import Outlook
 from rowcall.limits.rate_limits import Bucket
 from rowcall.limits.token_estimates import Estimate
 from rowcall.model.errors import Busy
@@ -29,11 +29,11 @@ async def reserve(tmp_path):
     @asynccontextmanager
     async def reserve(*buckets):
         async with await SQLiteStore.open(tmp_path / "t.db", durability="normal") as store:
-            outlook = Outlook()
-            reserving = SharedLimits(store, "t", outlook, emit=print, rested=rests.append, full=print)
+            observer = SimpleNamespace(rest_elsewhere=rests.append, stop_full=print)
+            reserving = SharedLimits(store, "t", observer, emit=print)
             reserving.limit(buckets)
             serving = asyncio.create_task(reserving.run())
-            reserving.outlook, reserving.rests, reserving.store = outlook, rests, store
+            reserving.rests, reserving.store = rests, store
             yield reserving
             serving.cancel()
             with suppress(asyncio.CancelledError):
@@ -51,27 +51,27 @@ async def test_places_are_spaced(reserve):
     """Ten requests at once at 50/s leave over 0.18 s."""
     async with reserve(Bucket("requests", 50, 1.0)) as reserving:
         began = monotonic()
-        assert all(await asyncio.gather(*(reserving.place(ONE) for _ in range(10))))
+        assert all(await asyncio.gather(*(reserving.wait(ONE) for _ in range(10))))
         assert monotonic() - began >= 0.17
-        assert reserving.outlook.waiting == 0
+        assert reserving.waiting == 0
 
 
 async def test_what_was_used_is_paid(reserve):
     """A call that took 30 times what was reserved for it puts the next one back, to come when that is paid."""
     async with reserve(Bucket("input", 60, 60.0)) as reserving:
-        assert await reserving.place(ONE)
+        assert await reserving.wait(ONE)
         reserving.correct(ONE, Usage(input=30, output=5))
-        assert not await reserving.place(ONE)
-        assert 28 < reserving.outlook.free_at - monotonic() < 31
+        assert not await reserving.wait(ONE)
+        assert 28 < reserving.free_at - monotonic() < 31
 
 
-async def test_a_place_that_was_missed_is_void(reserve, tmp_path):
+async def test_a_reservation_that_was_missed_expires(reserve, tmp_path):
     """When the loop stood still over it, another place is taken: a late call would make the next window too full."""
     bucket = Bucket("requests", 20, 1.0)
     async with reserve(bucket) as reserving:
-        await reserving.place(ONE)
+        await reserving.wait(ONE)
         before = debt(tmp_path)
-        late = asyncio.create_task(reserving.place(ONE))
+        late = asyncio.create_task(reserving.wait(ONE))
         while debt(tmp_path) == before:  # noqa: ASYNC110  nothing tells of it
             await asyncio.sleep(0.001)
         time.sleep(0.15)  # noqa: ASYNC251  the loop stands still
@@ -82,9 +82,9 @@ async def test_a_place_that_was_missed_is_void(reserve, tmp_path):
 async def test_who_can_be_put_back_is(reserve):
     """Before a wait of more than a second a request gives its slot up; one that cannot waits on."""
     async with reserve(Bucket("requests", 20, 60.0)) as reserving:
-        await reserving.place(ONE)
-        patient = asyncio.create_task(reserving.place(ONE, patient=True))
-        assert not await reserving.place(ONE)
+        await reserving.wait(ONE)
+        patient = asyncio.create_task(reserving.wait(ONE, patient=True))
+        assert not await reserving.wait(ONE)
         assert not patient.done()
         reserving.limit([])
         assert await patient
@@ -94,15 +94,15 @@ async def test_a_rest_is_told(reserve):
     """Who reserves while the target rests is told how long, and gets no place."""
     async with reserve(Bucket("requests", 20, 1.0)) as reserving:
         await reserving.store.penalize("t", 30.0)
-        assert not await reserving.place(ONE)
+        assert not await reserving.wait(ONE)
         assert reserving.rests[0] == pytest.approx(30.0, abs=1.0)
 
 
 async def test_withdrawn(reserve):
     """A pause or the end of a run puts back at once whoever waits."""
     async with reserve(Bucket("requests", 2, 1.0)) as reserving:
-        await reserving.place(ONE)
-        waiting = asyncio.create_task(reserving.place(ONE))
+        await reserving.wait(ONE)
+        waiting = asyncio.create_task(reserving.wait(ONE))
         await asyncio.sleep(0)
         reserving.withdraw()
         assert not await waiting
@@ -112,7 +112,7 @@ async def test_without_limits(reserve, tmp_path):
     """Nobody waits, no body is read, and the store hears nothing."""
     async with reserve() as reserving:
         assert reserving.estimate(lambda: 1 / 0) == Estimate()
-        assert await reserving.place(ONE)
+        assert await reserving.wait(ONE)
     with closing(sqlite3.connect(tmp_path / "t.db")) as connection:
         assert connection.execute("SELECT count(*) FROM limits").fetchone() == (0,)
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_left
+from time import monotonic
 
 import pytest
 from aiohttp import web
 from project import some_rows
 
+from rowcall.calls.door import Reason
 from rowcall.engine.options import Options
 
 LAG = 0.1
@@ -81,7 +83,7 @@ async def test_a_record_bigger_than_the_bucket_goes(project, start):
     running = start(pipeline)
     await project.api.wait_for_calls(1)
     async with asyncio.timeout(3):
-        while (held := pipeline.held_up) is None or pipeline.in_flight:  # noqa: ASYNC110  nothing tells of it
+        while (held := pipeline.view.held_up) is None or pipeline.view.in_flight:  # noqa: ASYNC110  nothing tells of it
             await asyncio.sleep(0.02)
     assert held.by == "rate limit"
     assert not running.done()
@@ -129,8 +131,9 @@ async def test_two_kinds_with_different_targets(project, start):
         await other.wait_for_calls(1)
         report = await project.pipeline().run()
     assert report.done == 30
-    assert resting.resting_for > 50
-    assert resting.in_flight == 0
+    answer = resting.view.answer
+    assert (answer.reason, answer.at - monotonic() > 50) == (Reason.RESTING, True)
+    assert resting.view.in_flight == 0
     assert project.sql("SELECT DISTINCT status FROM jobs WHERE kind = 'other'") == [("pending",)]
 
 

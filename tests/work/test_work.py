@@ -69,8 +69,8 @@ async def test_a_worker_waits_for_whoever_still_brings_records_in(project):
     await until(lambda: (project.folder / "t.db").exists() and project.statuses())
     project.api.latency = 0.0
     worker, working = project.worker(**{"pace.concurrency": 64})
-    await until(lambda: worker.tally.done and not worker.in_flight and "pending" not in project.statuses())
-    assert worker.reading
+    await until(lambda: worker.tally.done and not worker.view.in_flight and "pending" not in project.statuses())
+    assert worker.view.reading
     assert not working.done()
     process.stdin.write(b'{"id": "last", "text": "a sentence that is good"}\n')
     process.stdin.close()
@@ -173,7 +173,7 @@ async def test_a_worker_shows_how_the_whole_stands(project):
     await project.run("enqueue")
     await project.go(limit=15)
     worker, working = project.worker(wait=True)
-    await until(lambda: worker.ended == 25)
+    await until(lambda: worker.view.ended == 25)
     view = view_of(worker, EventCounts(), 1.0)
     assert (view.total, view.done, view.reading, view.left) == (40, 40, True, None)
     worker.stop("interrupted")

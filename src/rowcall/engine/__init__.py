@@ -1,1 +1,1 @@
-"""What works while a run is under way: reads, claims, paces, calls, settles."""
+"""Works on a live run: reads the input, claims jobs, starts their calls, settles, and stops."""

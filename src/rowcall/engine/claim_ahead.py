@@ -1,30 +1,31 @@
-"""How far ahead of the free slots jobs are claimed, so that no slot waits for the store. Pure; monotonic seconds."""
+"""Decides how many jobs to claim beyond the free slots, so that no slot waits for the store. Pure."""
 
 from __future__ import annotations
 
 WITHIN = 0.1
-"""Seconds: what leaves within them, at the speed since the last claim, is claimed ahead."""
+"""Seconds: as many jobs are claimed ahead as would leave within them, at the speed since the last claim."""
 MOST = 16
-"""But no more than so many, nor one for each slot: where the process dies, each is one crash of its record."""
+"""Jobs claimed ahead for speed, at most, and never more than slots: if the process dies, each counts as one crash of
+its record."""
 _SHORTEST = 0.001
 
 
 class ClaimAhead:
-    """The speed at which calls leave, and the claims that it is worth."""
+    """Measures how fast calls leave, and how many claims that is worth."""
 
     def __init__(self) -> None:
         self._left = 0
         self._since = float("-inf")
 
     def leave(self) -> None:
-        """A call leaves."""
+        """Note that a call leaves."""
         self._left += 1
 
     def ahead(self, slots: int, now: float) -> int:
-        """How many jobs may wait beside so many slots; a quarter of them at any speed."""
+        """Return how many jobs to keep claimed beyond ``slots``: a quarter of them, or more at high speed."""
         soon = self._left * WITHIN / max(now - self._since, _SHORTEST)
         return max(slots // 4, min(MOST, slots, int(soon)))
 
     def claim(self, now: float) -> None:
-        """Jobs are claimed: what leaves from now on counts."""
+        """Note that jobs are claimed: the speed is measured from now on."""
         self._left, self._since = 0, now

@@ -1,4 +1,4 @@
-"""What a process without an input knows of those that have one: whether more may come, and how all of it stands."""
+"""Lets a process that reads no input know whether others still bring records in, and how far all of them are."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from rowcall.store.base import Reader
 from rowcall.store.types import Counts, Role
 
 EVERY = 1.0
-"""Seconds between two looks."""
+"""Seconds between two looks at the store."""
 RESTS = 20
-"""Counting a large store takes long: it is not counted again for so many times as long."""
+"""After a count, no other one begins for this many times as long as it took: counting a large store is slow."""
 
 
 class InputWatch:
-    """Looks, again and again, at who brings records of a kind in.
+    """Looks again and again whether records of a kind still come in.
 
     Args:
         reader: the store.
         kind: the kind.
-        wait: more may come at any time, also while nobody brings anything in.
+        wait: more records may come at any time, even while no process brings any in.
     """
 
     def __init__(self, reader: Reader, kind: str, *, wait: bool) -> None:
@@ -39,8 +39,8 @@ class InputWatch:
 
     @asynccontextmanager
     async def watched(self) -> AsyncIterator[None]:
-        """Look until the block ends."""
-        self._looking = asyncio.get_running_loop().create_task(self._look_again_and_again())
+        """Watch until the block ends."""
+        self._looking = asyncio.get_running_loop().create_task(self._watch())
         try:
             yield
         finally:
@@ -49,26 +49,30 @@ class InputWatch:
                 await self._looking
 
     def over(self) -> bool:
-        """Whether no more records will come; raises what went wrong with looking."""
-        if self._looking and self._looking.done():
+        """Return whether no more records will come.
+
+        Raises:
+            Exception: what made the watch fail.
+        """
+        if self._looking and self._looking.done() and not self._looking.cancelled():
             self._looking.result()
         return self._over
 
     @property
     def extent(self) -> tuple[int, int, int]:
-        """Records of the kind, without cancelled ones; those done; those failed."""
+        """Records of the kind without cancelled ones; those that are done; those that have failed."""
         counts = self._counts
         return counts.total - counts.of(Status.CANCELLED), counts.of(Status.DONE), counts.of(Status.FAILED)
 
     @property
     def ended(self) -> int:
-        """Records that were done or failed, by whomever, since the first look."""
+        """Records that were done or failed since the first look, whichever process worked on them."""
         _, done, failed = self.extent
         return done + failed - (self._ended_before or 0)
 
-    async def _look_again_and_again(self) -> None:
+    async def _watch(self) -> None:
         while True:
-            with suppress(StoreError):  # whoever writes says so, and goes on or ends
+            with suppress(StoreError):  # the processes that write report that, and carry on or end
                 await self._look()
             await asyncio.sleep(EVERY)
 
@@ -77,7 +81,9 @@ class InputWatch:
         if monotonic() >= self._count_at:
             await self._count()
         is_fed = self._wait or any(run.role is not Role.WORK for run in live)
-        self._over = not is_fed and not self._was_fed  # at two looks: a server that was away loses sight of the living
+        self._over = (
+            not is_fed and not self._was_fed
+        )  # two looks in a row: after a database was unreachable, live sessions may seem gone for a moment
         self._was_fed = is_fed
 
     async def _count(self) -> None:

@@ -1,4 +1,4 @@
-"""What a run is asked for, and what it reports."""
+"""The options of a run, and its report."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ Ask = Callable[[RequestStanding], IfChanged]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What one run is asked for.
+    """The options of one run.
 
     Attributes:
-        limit: most records worked on; None: all.
-        batch: label of the records that come in; None: the number of the pass.
-        if_changed: what to do when the request has changed; None: ``ask``, or stop where there is nobody to ask.
-        ask: decides when the request has changed.
-        retry_failed: failed records are set back to pending first.
-        output: the export goes there instead of to the config's path.
-        left_behind: pending records that are no longer in the input are worked on too.
-        sample: only so many records of the input, the same ones each time; None: all.
-        now: a rest that an earlier run was asked for is not kept.
-        input_over: this process only works: another one reads the input and exports, and this says whether no more
-            records will come from there; asked at least once a second while nothing is left. None: it is read here,
-            or the role is to work, which finds out by itself.
-        role: what it is for, as the store has it.
-        wait: in the role of work, it does not end when nothing is left: more may come.
+        limit: records to work on, at most; None: all.
+        batch: label of the records that come in; None: ``pass-`` and the number of the pass.
+        if_changed: what to do if the request has changed; None: call ``ask``, or stop without it.
+        ask: decides what to do if the request has changed.
+        retry_failed: set failed records back to pending first.
+        output: path of the export; None: as in the config.
+        left_behind: also work on pending records that are no longer in the input.
+        sample: read only so many records of the input, the same ones each time; None: all.
+        now: ignore a rest that an earlier run was asked for.
+        input_over: for a process that only works while another one reads the input and exports: says whether no more
+            records will come. It is asked at least once a second while nothing is left to do. None: the input is read
+            here, or the role is to work, which finds out by itself.
+        role: the role of the process, as the store knows it.
+        wait: in the role of work, do not end when nothing is left, since more may come.
     """
 
     limit: int | None = None
@@ -59,17 +59,20 @@ class Options:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Report:
-    """What a run did and how things stand after it.
+    """What a run did, and how its batch job stands afterwards.
 
     Attributes:
         ending: why it ended.
-        enqueued: what the input brought.
-        counts: the whole kind, afterwards.
-        strays: records of earlier inputs that are no longer in this one, and not done.
-        role: what it was for.
-        output: the file that was written, with its rows.
-        elapsed: seconds.
-        errors: failed records of the kind by reason, most first.
+        enqueued: what became of the input.
+        tally: counts of this run.
+        counts: records of the kind by status, afterwards.
+        strays: records of earlier inputs that are no longer in this one and not done.
+        joined: it joined a live run.
+        role: the role of the process.
+        output: the file that was written; None: none.
+        rows: rows in that file.
+        elapsed: seconds that it took.
+        errors: failed records of the kind by reason, the most frequent first.
     """
 
     kind: str
@@ -97,7 +100,7 @@ class Report:
 
     @property
     def left(self) -> int:
-        """Records of the kind that are neither done nor failed, those of earlier inputs too."""
+        """Records of the kind that are neither done nor failed, including those of earlier inputs."""
         return self.counts.of(Status.PENDING) + self.counts.of(Status.RUNNING)
 
     @property

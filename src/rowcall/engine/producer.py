@@ -26,12 +26,12 @@ FIRST_GROUP = 100
 GROUP = 1000
 """Records in each further one."""
 LAST_WORDS = 5.0
-"""Seconds that a run which was told to leave at once still waits for its store."""
+"""Seconds for which a cancelled run still waits for its store."""
 
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where records go in the store."""
+    """Where records go in the store: the batch job, its pass and request, and the batch label."""
 
     kind: str
     pass_: int
@@ -40,19 +40,18 @@ class Destination:
 
 
 class Producer:
-    """Reads an input once.
+    """Reads an input once, from beginning to end.
 
     Args:
         store: where records go.
         source: where they come from.
-        keying: how they are known.
+        keying: gives them their keys and hashes.
         to: where in the store.
-        notice: told that there may be more to claim.
-        left_behind: pending records of earlier inputs, which this one does not have, are brought in after it.
+        notice: called when there may be more to claim.
+        left_behind: then also bring in pending records of earlier inputs that this one does not have.
 
     Attributes:
         enqueued: what became of the records so far.
-        over: the input was read to its end.
     """
 
     def __init__(
@@ -73,24 +72,24 @@ class Producer:
         self._left_behind = left_behind
         self._error: InputError | None = None
         self.enqueued = Enqueued()
-        self.over = False
 
     async def run(self) -> None:
         """Read to the end.
 
         Raises:
-            InputError: a line that cannot be read; what came before it is in the store.
+            InputError: a line cannot be read; the lines before it are in the store.
         """
         await self._bring_all(iter(self._source))
         if self._error:
             raise self._error
         if self._left_behind:
             await self._bring_left_behind()
-        self.over = True
-        self._notice()
 
     async def _bring_all(self, records: Iterator[Record]) -> None:
-        reading, size = Threads(1, "input"), FIRST_GROUP  # a pipe that stays open must not hold the exit
+        reading, size = (
+            Threads(1, "input"),
+            FIRST_GROUP,
+        )  # a thread: a pipe that stays open must not keep the program from exiting
         try:
             while group := await reading.run(partial(self._read, records, size)):
                 await self._bring(group)
@@ -120,7 +119,7 @@ class Producer:
             return group
         try:
             for record in islice(records, size):
-                group.append(self._keying.entry(record))  # noqa: PERF401  what came before a bad line stays
+                group.append(self._keying.entry(record))  # noqa: PERF401  the lines before a bad one are kept
         except InputError as error:
             self._error = error
         return group
@@ -128,9 +127,12 @@ class Producer:
 
 @asynccontextmanager
 async def alive(store: Store, session: int, lease: float) -> AsyncIterator[None]:
-    """Give signs of life meanwhile, where no worker does: others wait for whoever brings records in.
+    """Keep a session alive during the block, where no worker does: others wait for a session that brings records in.
 
-    ``lease``: seconds of silence after which a session is dead.
+    Args:
+        store: where the session is.
+        session: its number.
+        lease: seconds of silence after which a session counts as dead.
     """
     beating = asyncio.create_task(_beat(store, session, min(lease / BEATS_A_LEASE, LONGEST_BEAT)))
     try:
@@ -141,7 +143,7 @@ async def alive(store: Store, session: int, lease: float) -> AsyncIterator[None]
 
 
 async def leave(store: Store, session: int, kind: object, error: BaseException | None, traceback: object) -> None:
-    """End a session; where the run was cancelled, others see it dead if that takes too long."""
+    """End a session. A cancelled run waits 5 s at most; other processes find out later that the session is dead."""
     at_once = isinstance(error, asyncio.CancelledError)
     with suppress(TimeoutError):
         async with asyncio.timeout(LAST_WORDS if at_once else None):
@@ -150,13 +152,13 @@ async def leave(store: Store, session: int, kind: object, error: BaseException |
 
 async def _beat(store: Store, session: int, every: float) -> None:
     while True:
-        with suppress(Busy, Full):  # the next one may get through
+        with suppress(Busy, Full):  # the next beat may get through
             await store.beat(session)
         await asyncio.sleep(every)
 
 
 async def _patiently(verb: Callable[[], Awaitable[T]]) -> T:
-    """Ask the store until it answers: it has waited long already, and what is read is not given up for that."""
+    """Ask the store until it answers, however long others keep it busy: what was read is not thrown away."""
     while True:
         with suppress(Busy):
             return await verb()

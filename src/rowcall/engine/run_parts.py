@@ -1,4 +1,4 @@
-"""The parts of a run that its config names: input, calls, output columns, and the way to the API."""
+"""The parts of a run that its config names: input, calls, output columns, network."""
 
 from __future__ import annotations
 
@@ -18,9 +18,17 @@ from rowcall.templates.compile import TemplateTree
 
 @dataclass(frozen=True, slots=True)
 class RunParts:
-    """What joins an input and its answers, the same for a run and for an export; and what makes the calls.
+    """What a run and an export share, and what makes the calls.
 
-    ``target`` is whom limits and rests belong to: scheme, host and port.
+    Attributes:
+        source: the input.
+        make_caller: makes what makes the calls of a run.
+        keying: gives records their keys and hashes.
+        columns: the new columns of the output.
+        request_hash: the hash of the request as written.
+        target: scheme, host and port of the API; rate limits and rests belong to it.
+        network: how the API is reached.
+        prices: what a call costs; None where that is not known.
     """
 
     source: Source
@@ -33,9 +41,9 @@ class RunParts:
     prices: Prices | None = None
 
     def call_key(self, job: Job) -> str:
-        """The key of a job's call: the same over tries, restarts and processes, another for another request.
+        """Return the key of a job's call: the same over retries, restarts and processes, another for another request.
 
-        After a rejected answer it is another one too: who keeps answers by their key would give the same again.
+        It also changes after a rejected answer: an API that keeps answers by this key would give the same one again.
         """
         key = call_key(self.request_hash, job.key, job.input_hash)
         return f"{key}-{len(job.rejected)}" if job.rejected else key
@@ -43,7 +51,15 @@ class RunParts:
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """How calls are made: what they use of a record, their templates, what makes them on a wire, and who is called."""
+    """How calls are made.
+
+    Attributes:
+        columns: the columns of a record that they use; None: all.
+        trees: the syntax trees of their templates.
+        make_caller: makes what makes the calls of a run.
+        target: scheme, host and port of the API.
+        files: fingerprints of attached files; None where no files are attached.
+    """
 
     columns: frozenset[str] | None
     trees: tuple[TemplateTree, ...]
@@ -53,6 +69,6 @@ class Calls:
 
 
 def call_key(request_hash: str, key: str, input_hash: str) -> str:
-    """The key of a record's call, 32 hex digits."""
+    """Return the key of a record's call, 32 hex digits."""
     told = f"{request_hash}\x00{key}\x00{input_hash}"
     return hashlib.blake2b(told.encode(), digest_size=16).hexdigest()

@@ -31,20 +31,22 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class StopLimits:
-    """How much trouble a run bears.
+    """How much trouble a run bears, and how it stops.
 
     Attributes:
-        first_success: seconds of trouble after which a run ends in which nothing ever succeeded, 60.
-        offline_for: seconds that an outage may last; None: without end.
+        first_success: seconds of trouble after which a run stops if nothing has ever succeeded in it, 60.
+        offline_for: seconds that an outage may last; None: any time.
         max_failures: failed records that a run may have; None: any number.
+        grace: seconds for which calls in flight are waited for when the run stops, 30.
     """
 
     first_success: float = 60.0
     offline_for: float | None = None
     max_failures: FailureLimit | None = None
+    grace: float = 30.0
 
     def lost_with(self, gate: Gate, now: float, *, answers_due: bool) -> Ending | None:
-        """Why the run ends for the state of its target, if it does."""
+        """Return why the run ends because of its target; None: it does not. ``answers_due``: calls are in flight."""
         return self._never_reached(gate, now, answers_due) or self._offline_too_long(gate, now)
 
     def _never_reached(self, gate: Gate, now: float, answers_due: bool) -> Ending | None:
@@ -63,7 +65,7 @@ class StopLimits:
 
 
 class FailureCount:
-    """Counts the records that a run has failed, against what it may."""
+    """Counts the failed records of a run against the number that it may have."""
 
     def __init__(self, most: FailureLimit | None) -> None:
         self._most = most
@@ -71,7 +73,7 @@ class FailureCount:
         self._failed = 0
 
     def note(self, settlement: Settlement | Settled) -> Ending | None:
-        """Count a record that ended; returns why the run ends, if this one was too much."""
+        """Count a settled record; returns why the run ends, if this was one failure too many."""
         self._settled += settlement.action in (Action.DONE, Action.FAIL)
         self._failed += settlement.action is Action.FAIL
         if self._most is None or settlement.action is not Action.FAIL:
@@ -84,14 +86,20 @@ class FailureCount:
 
 @dataclass(slots=True)
 class RecordLimit:
-    """The records that a limited run has begun, and when those of them that have not ended may be claimed."""
+    """The records that a limited run (``--limit``) has begun.
+
+    Attributes:
+        limit: records that the run may begin; None: any number.
+        begun: the rows of all records begun.
+        open: the rows of those that have not ended, and the monotonic time at which each may be claimed again.
+    """
 
     limit: int | None
     begun: set[int] = field(default_factory=set)
     open: dict[int, float] = field(default_factory=dict)
 
     def most(self, want: int) -> int:
-        """How many may be claimed of so many that are wanted."""
+        """Return how many of the wanted claims the limit allows."""
         return want if self.limit is None or self.full else min(want, self.limit - len(self.begun))
 
     @property
@@ -101,7 +109,7 @@ class RecordLimit:
 
     @property
     def reached(self) -> bool:
-        """All that were begun have ended."""
+        """No further record may be begun, and all that were begun have ended."""
         return self.full and not self.open
 
     @property
@@ -110,18 +118,18 @@ class RecordLimit:
         return tuple(self.open) if self.full else None
 
     def begin(self, job: Job) -> None:
-        """A record was claimed."""
+        """Note that a record was claimed."""
         if self.limit is not None:
             self.begun.add(job.row)
             self.open[job.row] = math.inf
 
     def settle(self, settlement: Settlement, now: float) -> None:
-        """A record ended, or waits."""
+        """Note that a record has ended, or waits for its next attempt."""
         if settlement.action in (Action.DONE, Action.FAIL):
             self.forget(settlement.job.row)
         elif settlement.job.row in self.open:
             self.open[settlement.job.row] = now + (settlement.wait or 0.0)
 
     def forget(self, row: int) -> None:
-        """A record ended elsewhere."""
+        """Note that a record ended elsewhere."""
         self.open.pop(row, None)

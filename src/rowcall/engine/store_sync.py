@@ -1,104 +1,94 @@
-"""A live run's ear and voice: it follows what a person sets, shares rests with other processes, tells how it goes."""
+"""Keeps a live run and its store in step: settings that a person changes, rests, and how the run is doing."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from time import monotonic
-from typing import Any
+from typing import Any, Protocol
 
+from rowcall.calls.door import Door
 from rowcall.config.live_settings import LiveSettings, parse_live
-from rowcall.limits.rate import Rate
+from rowcall.engine.rests import SAME, Rests
 from rowcall.model.errors import Busy, Full
 from rowcall.store.base import Store
 from rowcall.store.types import Run
 
 EVERY = 1.0
 """Seconds between two looks at the store: one read and one small write."""
-SAME = 0.05
-"""Seconds by which two accounts of one rest may differ."""
-ASKED_ELSEWHERE = "another run was asked to wait"
-"""The cause of a rest that the store tells of."""
 
 
-@dataclass(frozen=True, slots=True)
-class Helm:
-    """What steering moves.
+class Steered(Protocol):
+    """A live run that can be steered."""
 
-    Attributes:
-        rate: the run's own rate, whose rests are shared.
-        rest: lets the run leave its target alone for so many seconds.
-        follow: lets settings hold from now on.
-        totals: what the run has done so far, and how it goes; None: another process of the run tells that.
-    """
-
-    rate: Rate
-    rest: Callable[[float, str], None]
-    follow: Callable[[LiveSettings], None]
-    totals: Callable[[], dict[str, Any]] | None
+    def follow(self, settings: LiveSettings) -> None:
+        """Let these settings hold from now on, over those of the config."""
 
 
 class StoreSync:
-    """Steers one run by what its store says.
+    """Exchanges news between one run and its store.
 
     Args:
         store: where orders come from, and where rests and totals go.
-        run: the run.
-        kind: its kind.
-        target: who is called.
-        helm: what is moved.
+        run: the run, as the store knows it.
+        kind: its batch job.
+        target: whose rests are shared.
+        door: knows the run's own rests.
+        rests: begins rests that the store reports.
+        totals: returns what the run has done so far; None: another process of the run writes that.
     """
 
-    def __init__(self, store: Store, run: Run, kind: str, target: str, helm: Helm) -> None:
+    def __init__(
+        self,
+        store: Store,
+        run: Run,
+        kind: str,
+        target: str,
+        *,
+        door: Door,
+        rests: Rests,
+        totals: Callable[[], dict[str, Any]] | None,
+    ) -> None:
         self._store = store
         self._run = run
         self._kind = kind
         self._target = target
-        self._helm = helm
+        self._door = door
+        self._rests = rests
+        self._totals = totals
         self._settings: Mapping[str, str] | None = None
-        self._known_until = float("-inf")
-        self._rested = asyncio.Event()
-        helm.rate.on_rest = self._rested.set
 
-    async def run(self) -> None:
-        """Follow, share and tell until cancelled."""
+    async def run(self, steered: Steered) -> None:
+        """Exchange news until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._share())
-            group.create_task(self._keep_up())
+            group.create_task(self._share_rests())
+            group.create_task(self._keep_in_step(steered))
 
-    async def look(self) -> None:
+    async def look(self, steered: Steered) -> None:
         """Follow what the store says now."""
         orders = await self._store.orders(self._kind, self._target)
-        self.rest(orders.rest)
+        self._rests.rest_elsewhere(orders.rest)
         if orders.settings != self._settings:
             self._settings = orders.settings
-            with suppress(ValueError):  # written by hand: `rowcall set` lets nothing in that means nothing
-                self._helm.follow(parse_live(orders.settings))
+            with suppress(ValueError):  # somebody edited the table by hand; `rowcall set` checks what it writes
+                steered.follow(parse_live(orders.settings))
 
-    def rest(self, seconds: float, cause: str = ASKED_ELSEWHERE) -> None:
-        """The target is to be left alone for so long, as another process was asked to, or as the store says."""
-        now = monotonic()
-        if now + seconds > max(self._helm.rate.resting_until, now) + SAME:
-            self._known_until = now + seconds
-            self._helm.rest(seconds, cause)
-
-    async def _keep_up(self) -> None:
+    async def _keep_in_step(self, steered: Steered) -> None:
         while True:
-            with suppress(Busy, Full):  # the beat says so
-                await self.look()
-                if self._helm.totals:
-                    await self._store.note(self._run, self._helm.totals())
+            with suppress(Busy, Full):  # the heartbeat reports that
+                await self.look(steered)
+                if self._totals:
+                    await self._store.note(self._run, self._totals())
             await asyncio.sleep(EVERY)
 
-    async def _share(self) -> None:
-        """Tell the others of a rest that this process was asked for."""
+    async def _share_rests(self) -> None:
+        """Tell other processes of rests that this process was asked for."""
         while True:
-            await self._rested.wait()
-            self._rested.clear()
-            until = self._helm.rate.resting_until
-            if until > self._known_until + SAME:
+            await self._door.rested.wait()
+            self._door.rested.clear()
+            until = self._door.resting_until
+            if until > self._rests.known_until + SAME:
                 with suppress(Busy, Full):
                     await self._store.penalize(self._target, max(0.0, until - monotonic()))
-                    self._known_until = until
+                    self._rests.known_until = until

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from rowcall.failures.gate import Closed, Gate, Judged, Rulings, Verdict
+from rowcall.failures.gate import Gate, Judged, Outage, Rulings, Verdict
 from rowcall.failures.retries import Evidence, RetryPolicy, decide, paid_by
 from rowcall.model.job import Job
 from rowcall.model.outcome import Action, Decision, Failure, FailureClass, Outcome, Settlement, Success
@@ -35,8 +35,8 @@ class Ruling:
     settlements: tuple[Settlement, ...] = ()
     rest: float | None = None
     stop: Failure | None = None
-    closed: Closed | None = None
-    opened: Closed | None = None
+    closed: Outage | None = None
+    opened: Outage | None = None
 
 
 class Judge:

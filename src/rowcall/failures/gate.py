@@ -70,7 +70,7 @@ _NOTHING = Rulings()
 
 
 @dataclass(frozen=True, slots=True)
-class Closed:
+class Outage:
     """The state of a closed gate: since when, why, when the next probe leaves (None: one is out)."""
 
     since: float
@@ -116,7 +116,7 @@ class Gate:
         self._first_sent_at: float | None = None
         self._first_answered = trusted
         self._trusted = trusted
-        self._closed: Closed | None = None
+        self._closed: Outage | None = None
         self._closed_after = 0
         self._probe: int | None = None
         self._probes = 0
@@ -126,7 +126,7 @@ class Gate:
         self.trouble: Trouble | None = None
 
     @property
-    def closed(self) -> Closed | None:
+    def closed(self) -> Outage | None:
         """The outage, while there is one."""
         return self._closed
 
@@ -167,7 +167,7 @@ class Gate:
         if self._closed:
             self._probe = self._sent
             self._probes += 1
-            self._closed = Closed(self._closed.since, self._closed.cause, None)
+            self._closed = Outage(self._closed.since, self._closed.cause, None)
         return self._sent
 
     def arrive(self, number: int, now: float) -> None:
@@ -179,7 +179,7 @@ class Gate:
         self._first_answered = True
         if self._closed and number == self._probe:
             self._probe = None
-            self._closed = Closed(self._closed.since, self._closed.cause, now + self._wait())
+            self._closed = Outage(self._closed.since, self._closed.cause, now + self._wait())
 
     def stay(self) -> None:
         """A handler's run ended without a request: perhaps none ever comes, so nobody waits for the first one."""
@@ -212,7 +212,7 @@ class Gate:
         if self._closed and failure.cls in _OUTAGE:
             last_resort = probe and not held.first and failure.cls is not FailureClass.NOT_SENT
             if last_resort:  # it is paid for, so there is no reason to be slow
-                self._closed = Closed(self._closed.since, self._closed.cause, now + self._waits[0])
+                self._closed = Outage(self._closed.since, self._closed.cause, now + self._waits[0])
             return Rulings((Judged(job, failure, Verdict.PROVEN if last_resort else Verdict.EXCUSED),))
         self._held.append(held)
         if _early(failure):
@@ -242,7 +242,7 @@ class Gate:
         held = [h for h in self._held if h.failure.cls in _OUTAGE]
         self._in_a_row = 0
         self._closed_after, self._probes = self._sent, 0
-        self._closed = Closed(now, held[-1].failure, now + self._waits[0])
+        self._closed = Outage(now, held[-1].failure, now + self._waits[0])
         return self._judge(held, Verdict.EXCUSED)
 
     def _key_trouble(self) -> Rulings:

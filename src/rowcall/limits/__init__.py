@@ -1,1 +1,1 @@
-"""What holds calls back: rate, concurrency, and the gate that closes when the API is gone."""
+"""What limits calls: concurrency, rate limits, the API's own limits, and the budget. Pure, or of one process alone."""

@@ -1,14 +1,15 @@
-"""How many calls may be in flight: as many as the server takes, found by trying. Pure; times are monotonic seconds.
+"""How many requests an API takes at a time, found by trying. Pure; times are monotonic seconds.
 
-- Slow start: 32 at first, two more with every success that came of full slots, so that they triple in a round trip.
-- A call that is refused (429) or overloads the server (503, 529) is one too many: so is each further one of the same
-  round trip, down to half of what was in flight. Only a call sent after a cut can begin the next one. So a cut goes
-  at once to what the server did take, and 20 of 40 refused cost no more than one round trip.
-- After a cut the limit is held for 2, 5, 10, then 20 s each time, and after that grows by 1, 2, 4, ... slots a
-  second: one refusal in 20 s at the most once the limit is known, and 200 slots are back within 30 s.
-- A refusal after as many calls went well as there are slots, each as one of at least as many in flight as the refused
-  one, says nothing about concurrency: it costs one slot for a second. Nor does one count while less than half of the
-  slots are in use: then it is the rate.
+- Slow start: 32 requests at first, and two more with every success of a call that left while all slots were in use.
+  So the number triples with each round trip.
+- A call that is refused (429) or that overloads the server (503, 529) was one too many, and so is each further one of
+  the same round trip, down to half of what was in flight. Only a call sent after a cut can begin the next cut. So one
+  cut goes straight to what the server did take: 20 refusals out of 40 cost no more than one round trip.
+- After a cut the limit is held for 2, then 5, 10 and 20 seconds, and then grows by 1, 2, 4, ... slots a second. Once
+  the limit is known there is at most one refusal in 20 seconds, and 200 slots are back within 30 seconds.
+- A refusal says nothing about concurrency if as many calls as there are slots went well at that level or above. It
+  costs one slot for a second. Nor does a refusal count while less than half of the slots are in use: then the rate
+  was too high.
 - Other trouble (5xx, timeouts) only pauses growth.
 """
 
@@ -17,10 +18,12 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from rowcall.limits.concurrency import Concurrency
+
 START = 32
-"""Slots of a run that has not been answered yet."""
+"""Slots of a run before its first reply."""
 GAIN = 2
-"""Slots that come with a success in slow start."""
+"""Slots that each success adds in slow start."""
 STEP = 1.0
 """Seconds between two steps of growth."""
 HOLDS = (2.0, 5.0, 10.0, 20.0)
@@ -29,22 +32,29 @@ HOLDS = (2.0, 5.0, 10.0, 20.0)
 
 @dataclass(frozen=True, slots=True)
 class RequestStart:
-    """A request under way: its number, and how many were in flight when it left, itself included."""
+    """A request when it left: its number, and how many were then in flight, itself included."""
 
     number: int
     in_flight: int
 
 
 class LearnedConcurrency:
-    """The limit of calls in flight, from 1 to ``most``."""
+    """The number of requests that an API takes at a time, as far as it is known.
 
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self._limit = min(START, most)
+    Args:
+        concurrency: what the user allows, which may change.
+
+    Attributes:
+        taken: what the API takes, whatever the user allows.
+    """
+
+    def __init__(self, concurrency: Concurrency) -> None:
+        self._concurrency = concurrency
+        self.taken = min(START, concurrency.requests)
         self._slow_start = True
-        self._cut_at = 0  # calls sent by then belong to the round trip of the last cut
-        self._least = 1  # for cuts of that round trip
-        self._before = self._limit
+        self._cut_at = 0  # calls up to this number belong to the round trip of the last cut
+        self._least = 1  # what the refusals of that round trip may cut it to
+        self._before = self.taken
         self._refused_at = 0
         self._hold = 0
         self._grows_at = float("-inf")
@@ -54,61 +64,61 @@ class LearnedConcurrency:
 
     @property
     def limit(self) -> int:
-        """Calls that may be in flight now."""
-        return min(self._limit, self.most)
+        """Requests that may be in flight now: from 1 to what the user allows."""
+        return min(self.taken, self._concurrency.requests)
 
     def depart(self, in_flight: int) -> None:
-        """A call left; it is one of so many in flight."""
+        """Note that a request left, as the last of ``in_flight``."""
         self._full = self._full or in_flight >= self.limit
 
     def accept(self, in_flight: int, now: float) -> None:
-        """A call was answered that had left as one of so many in flight."""
+        """Note an answer to a request that had left as the last of ``in_flight``."""
         self._good[in_flight] += 1
-        if now >= self._grows_at and self._full and self._limit < self.most:
+        if now >= self._grows_at and self._full and self.taken < self._concurrency.requests:
             self._grow(now)
 
-    def refuse(self, passage: RequestStart, sent: int, in_flight: int, now: float) -> bool:
-        """A call was one too many; returns whether that begins a cut.
+    def refuse(self, start: RequestStart, sent: int, in_flight: int, now: float) -> bool:
+        """Note a request that was one too many; returns whether that begins a cut.
 
         Args:
-            passage: of the call.
-            sent: the number of the latest call.
-            in_flight: calls under way, this one included.
+            start: the request when it left.
+            sent: the number of the latest request.
+            in_flight: requests in flight, this one included.
             now: the time.
         """
-        if passage.number <= self._cut_at:
-            self._limit = max(self._least, self._limit - 1)
+        if start.number <= self._cut_at:
+            self.taken = max(self._least, self.taken - 1)
             return False
-        if in_flight * 2 < self._limit:
+        if in_flight * 2 < self.taken:
             return False
-        self._cut_at, self._least, self._before = sent, max(1, in_flight // 2), self._limit
-        self._limit = max(1, min(self._limit, in_flight) - 1)
-        return self._rest(passage.in_flight, in_flight, now)
+        self._cut_at, self._least, self._before = sent, max(1, in_flight // 2), self.taken
+        self.taken = max(1, min(self.taken, in_flight) - 1)
+        return self._rest(start.in_flight, in_flight, now)
 
     def pause(self, now: float) -> None:
-        """The server has other trouble: no growth for a second."""
+        """Note other trouble of the server: no growth for a second."""
         self._grows_at = max(self._grows_at, now + STEP)
 
     def outage(self, sent: int) -> None:
-        """The server is gone, which says nothing about concurrency: what was cut for it is given back."""
+        """Note that the server is gone. That says nothing about concurrency, so a cut made for it is undone."""
         if not self._good:
-            self._limit = self._before
-        self._cut_at, self._least = sent, self._limit
+            self.taken = self._before
+        self._cut_at, self._least = sent, self.taken
 
     def _grow(self, now: float) -> None:
         if self._slow_start:
-            self._limit = min(self.most, self._limit + GAIN)
+            self.taken = min(self._concurrency.requests, self.taken + GAIN)
             return
-        self._limit = min(self.most, self._limit + self._step)
+        self.taken = min(self._concurrency.requests, self.taken + self._step)
         self._step *= 2
         self._grows_at = now + STEP
         self._full, self._good = False, Counter()
-        if self._limit > self._refused_at * 1.1 + 1:
+        if self.taken > self._refused_at * 1.1 + 1:
             self._hold = 0
 
     def _rest(self, level: int, in_flight: int, now: float) -> bool:
-        """No growth for a while; for long where this level has been refused before."""
-        by_chance = sum(count for other, count in self._good.items() if other >= level) >= self._limit
+        """Stop growth for a while, longer where this level was refused before; returns whether the limit is real."""
+        by_chance = sum(count for other, count in self._good.items() if other >= level) >= self.taken
         if by_chance:
             self._grows_at = now + STEP
         else:

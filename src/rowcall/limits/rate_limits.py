@@ -1,12 +1,15 @@
-"""Limits that several processes share: the arithmetic of their places, without a clock and without a store.
+"""Rate limits that several processes share: the arithmetic, without a clock and without a store.
 
-The generic cell rate algorithm of rate.py, with two differences. It is paid afterwards: a call may leave as soon as no
-bucket owes more than its burst, whatever the call itself costs, and then puts the bucket into debt for all of it. So a
-call bigger than a bucket goes, and what follows waits until it is paid for. And a bucket's debt is a time, the
-theoretical arrival time, so that processes with different limits of the same unit share one: each pays its own part.
+This is the generic cell rate algorithm (GCRA; ITU-T I.371, virtual scheduling), which keeps one number for each limit,
+the theoretical arrival time of the next call, with two differences:
 
-In any window as long as the unit there is at most the limit, one burst (1 call or 1 % of it) and, where calls cost
-more than that, one call.
+- A call is paid for afterwards. It may leave as soon as no bucket owes more than its burst, whatever the call itself
+  costs, and then puts the bucket into debt for all of it. So a call that is bigger than a bucket does leave, and the
+  next ones wait until it is paid for.
+- A bucket's debt is a time. So processes with different limits for the same unit can share it: each pays its own part.
+
+In any window as long as the limit's unit there is at most the limit, one burst (1 call or 1 % of the limit) and, where
+calls cost more than that, one call.
 """
 
 from __future__ import annotations
@@ -14,20 +17,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rowcall.limits.rate import BURST_SHARE
-
+BURST_SHARE = 0.01
+"""A burst is one call, or this share of the limit."""
 WITHIN = 0.1
-"""Seconds ahead that a place is given; what would leave later asks again then."""
+"""Seconds ahead for which calls are reserved; a call that would leave later asks again then."""
 CHUNK = 0.05
-"""Seconds worth of places that are given at a time."""
-VOID_SHARE = 0.01
-VOID_AFTER = 1.0
-"""A place that is not used within this share of its limit's unit (or one step), and these seconds at most, is void."""
+"""Seconds between the first and the last call of one reservation, at most."""
+EXPIRES_SHARE = 0.01
+EXPIRES_AFTER = 1.0
+"""A reservation expires after this share of its limit's unit (or one step), and after this many seconds at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """At most ``count`` of something in ``per`` seconds.
+    """A limit: at most ``count`` of something in ``per`` seconds.
 
     Attributes:
         what: ``requests``, ``tokens``, ``input`` or ``output`` (tokens).
@@ -45,30 +48,30 @@ class Bucket:
 
     @property
     def step(self) -> float:
-        """Seconds that one of it pays for."""
+        """Seconds after which one more is allowed."""
         return self.per / self.count
 
     @property
     def tolerance(self) -> float:
-        """Seconds of debt with which a call may still leave: one burst but for the call itself."""
+        """Seconds of debt with which a call may still leave: one burst, less the call itself."""
         return (max(1.0, self.count * BURST_SHARE) - 1) * self.step
 
     @property
-    def void_after(self) -> float:
-        """Seconds after which a place is void: so late, it would make the next window too full."""
-        return min(VOID_AFTER, max(self.step if self.what == "requests" else 0.0, self.per * VOID_SHARE))
+    def expires_after(self) -> float:
+        """Seconds after which a reservation expires: a later call would overfill the next window."""
+        return min(EXPIRES_AFTER, max(self.step if self.what == "requests" else 0.0, self.per * EXPIRES_SHARE))
 
 
 Cost = tuple[float, ...]
-"""What one call takes of each bucket, in their order."""
+"""What one call takes from each bucket, in their order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """What a reservation gave.
+    """The result of ``reserve``.
 
     Attributes:
-        leaves: seconds from now at which the calls asked for may leave, as many as there were places for.
+        leaves: seconds from now at which the calls may leave, for as many of them as could be reserved.
         next_in: seconds from now until the next call may leave.
         debts: the buckets' theoretical arrival times afterwards.
     """
@@ -87,15 +90,15 @@ def reserve(
     now: float,
     resting_until: float = float("-inf"),
 ) -> Reservation:
-    """Places for calls in their order, those that leave within 100 ms and within 50 ms of the first.
+    """Reserve for calls, in their order, those that may leave within 100 ms and within 50 ms of the first.
 
     Args:
-        buckets: the limits that all hold.
-        debts: their theoretical arrival times; ``-inf`` for a bucket never used.
+        buckets: the limits, all of which hold.
+        debts: their theoretical arrival times; ``-inf`` for a bucket that was never used.
         calls: the cost of each call.
-        owed: what earlier calls took more (or less, below 0) than was reserved for them.
+        owed: what earlier calls took beyond what was reserved for them; negative where they took less.
         now: in the same seconds as ``debts``.
-        resting_until: no call leaves before.
+        resting_until: no call leaves before this time.
     """
     tats = [debt + cost * bucket.step for bucket, debt, cost in zip(buckets, debts, owed, strict=True)]
     leaves: list[float] = []

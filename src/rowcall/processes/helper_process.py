@@ -13,12 +13,11 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 
-from rowcall.client import raise_descriptor_limit
 from rowcall.client.network import make_client
 from rowcall.engine.engine import Engine, StartedRun, Timing
 from rowcall.engine.options import Options
+from rowcall.engine.rests import ASKED_ELSEWHERE
 from rowcall.engine.stop_reasons import Ending
-from rowcall.engine.store_sync import ASKED_ELSEWHERE
 from rowcall.model.errors import RowcallError
 from rowcall.model.events import Event, Followed, Listener, Resting, Stopping, StoreWaits
 from rowcall.model.run_stats import RunStats
@@ -95,12 +94,9 @@ class Helper:
         config = self._task.config
         async with AsyncExitStack() as stack:
             begun = await _begin(stack, self._task, Options(input_over=lambda: self._orders.input_over), self._emit)
-            concurrency = raise_descriptor_limit(config.pace.concurrency)
-            engine = self._engine = Engine(
-                config, begun, RunStats(), emit=self._emit, concurrency=concurrency, timing=Timing(alone_for=0.0)
-            )
+            engine = self._engine = Engine(config, begun, RunStats(), emit=self._emit, timing=Timing(alone_for=0.0))
             self._obey(engine, self._orders)
-            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, engine.worker.stop, Ending("terminated"))
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, engine.state.stop, Ending("terminated"))
             for work in (self._follow_orders(engine, reader), self._send_reports(engine)):
                 stack.callback(asyncio.create_task(work).cancel)
             yield engine
@@ -144,11 +140,11 @@ class Helper:
         engine.grant(orders.calls, orders.among)
         engine.budget.learn_elsewhere(orders.spent)
         if orders.stop:
-            engine.worker.stop(Ending("told"))
+            engine.state.stop(Ending("told"))
         if orders.drop:
-            engine.worker.drop()
+            engine.drop()
         if input_ended:
-            engine.worker.notice()
+            engine.state.notice()
 
     def _state(self) -> HelperReport:
         engine = self._engine
@@ -156,10 +152,10 @@ class Helper:
             return HelperReport()
         return HelperReport(
             busy=engine.busy,
-            slots=engine.worker.slots,
+            slots=engine.concurrency.slots,
             calls=self._orders.calls,
-            idle=not (engine.worker.in_flight or engine.settler.unwritten),
-            ending=engine.worker.ending,
+            idle=engine.idle,
+            ending=engine.state.ending,
         )
 
 

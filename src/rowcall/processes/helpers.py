@@ -117,7 +117,7 @@ class HelperGroup:
             replaced = deaths <= len(RESTART_AFTER)
             hear_of(HelperDied(member.pid, how, replaced))
             with suppress(Full):  # the next beat reports it
-                await engine.worker.reaped()  # its jobs go to the others now rather than at the next beat
+                await engine.reap()  # its jobs go to the others now rather than at the next beat
             if not replaced:
                 return
             with suppress(TimeoutError):
@@ -150,9 +150,9 @@ class HelperGroup:
     def _take_report(self, member: HelperLink, report: HelperReport, engine: Engine) -> None:
         """Act on the state in a report; its events are already handled."""
         if report.ending and not self._stopping.is_set():
-            engine.worker.stop(report.ending)
+            engine.state.stop(report.ending)
         if report.idle and not (member.report and member.report.idle):
-            engine.worker.notice()  # it may have finished the last job of the run
+            engine.state.notice()  # it may have finished the last job of the run
         self._update_others(engine)
 
     # Orders
@@ -172,8 +172,8 @@ class HelperGroup:
             elif member.orders is None and self._proven:
                 member.send_task(self._task(engine, begun))
         at_work = [member for member in self._members if member.report]
-        own = ProcessSlots(engine.granted, engine.granted, engine.busy)
-        mine, *theirs = share_slots(engine.allowed, [own, *(member.process_slots for member in at_work)])
+        own = ProcessSlots(engine.concurrency.requests, engine.concurrency.requests, engine.busy)
+        mine, *theirs = share_slots(engine.concurrency.allowed, [own, *(member.process_slots for member in at_work)])
         engine.grant(mine, among=1 + len(at_work))
         for member, calls in zip(at_work, theirs, strict=True):
             member.send_orders(self._orders(member, engine, calls, among=1 + len(at_work)))
@@ -183,7 +183,13 @@ class HelperGroup:
         assert self._config is not None
         hash_ = begun.parts.request_hash
         return Task(
-            self._config, self._base_url, begun.run, begun.request, hash_, begun.known, trusted=engine.gate.succeeded
+            self._config,
+            self._base_url,
+            begun.run,
+            begun.request,
+            hash_,
+            begun.known,
+            trusted=engine.door.gate.succeeded,
         )
 
     def _orders(self, member: HelperLink, engine: Engine, calls: int, among: int) -> RunOrders:
@@ -192,14 +198,14 @@ class HelperGroup:
             calls,
             among,
             spent=engine.budget.spent - member.cost if limited else 0,
-            input_over=engine.input_over,
+            input_over=engine.state.input_over,
             stop=self._stopping.is_set(),
             drop=self._dropping,
         )
 
     def _update_others(self, engine: Engine) -> None:
         members = self._members
-        engine.vitals.others = HelperTotals(
+        engine.helpers = HelperTotals(
             in_flight=sum(len(member.calls) for member in members),
             slots=sum(member.report.slots for member in members if member.report),
             concurrency=sum(member.orders.calls for member in members if member.orders),

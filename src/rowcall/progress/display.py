@@ -7,6 +7,8 @@ from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, TextIO
 
+from rowcall.calls.door import Reason
+from rowcall.engine.live_view import LiveView
 from rowcall.model.events import (
     Event,
     Followed,
@@ -118,14 +120,13 @@ class ProgressDisplay:
         self._speed.note(monotonic(), 0)
         while True:
             await asyncio.sleep(REDRAW if self._screen else self._plain_every)
-            self._look(pipeline)
+            self._look(pipeline.view)
             self._draw(view_of(pipeline, self._following, self._speed.per_second, limit))
 
-    def _look(self, pipeline: Pipeline) -> None:
-        held_up = pipeline.held_up
-        if held_up and held_up.by in ("offline", "paused"):
+    def _look(self, live: LiveView) -> None:
+        if live.answer.reason in (Reason.OFFLINE, Reason.PAUSED):
             self._speed.restart()
-        self._speed.note(monotonic(), pipeline.ended)
+        self._speed.note(monotonic(), live.ended)
 
     def _draw(self, view: View) -> None:
         if self._screen:

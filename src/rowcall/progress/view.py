@@ -1,14 +1,17 @@
-"""What the display shows, as facts: one value, made from a pipeline at work."""
+"""What the display shows, as plain facts: one value, made from a pipeline at work."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from rowcall.calls.door import Answer, Reason
+from rowcall.engine.live_view import LiveView
 from rowcall.model.outcome import Usage
+from rowcall.model.run_stats import RunStats
 from rowcall.progress.event_counts import EventCounts
 from rowcall.progress.number_text import clean, rate_text, short_time
 
@@ -16,13 +19,13 @@ if TYPE_CHECKING:  # verbs that only look need no wire
     from rowcall.run.pipeline import Pipeline
 
 SLOW_AT_LEAST = 10.0
-"""Seconds: no call is called slow before."""
+"""Seconds that a call takes at least before it is called slow."""
 SLOW_TIMES = 3
-"""And none before it takes so many times as long as 95 in 100 do."""
+"""And at least this many times as long as 95 of 100 calls take."""
 SLOW_SHOWN = 3
-"""Slow calls that are named."""
+"""Slow calls that are named, at most."""
 PACED_FROM = 0.02
-"""Seconds that the pace holds the next call back before it is said."""
+"""Seconds of waiting for a limit from which on the display says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +33,17 @@ class View:
     """How a run stands.
 
     Attributes:
-        total: records to be ended by this run, those done before among them; with a limit, the limit.
-        done, failed: of these; of this run alone where there is a limit.
-        in_flight, slots: calls under way, and the most there may be now.
+        total: records of the input, including those done before; with a limit, the limit.
+        done, failed: of these; with a limit, of this run alone.
+        in_flight, slots: calls in flight, and how many there may be now.
         waiting: records that were not called yet.
         retrying: records that wait for another try.
-        reading: the input has not been read to its end, so that ``total`` still grows.
-        speed: records that ended, a second, in the last half minute.
-        left: seconds until the end at that speed; None while nobody knows.
+        reading: the input is still being read, so that ``total`` grows.
+        speed: records that ended per second, over the last half minute.
+        left: seconds until the end at that speed; None where it cannot be told.
         p50, p95: latencies in seconds.
         usage: tokens and cost of this run.
-        expected: cost of this run at its end, in nano-dollars; None while nobody knows.
+        expected: cost of this run at its end, in nano-dollars; None where it cannot be told.
         held_up: what holds the run up, and until when; empty where nothing does.
         slow: keys of calls that take long, and their age in seconds, oldest first.
     """
@@ -69,127 +72,131 @@ class View:
 
     @property
     def share(self) -> float:
-        """From 0 to 1."""
+        """The share of records that have ended, from 0 to 1."""
         return min(1.0, self.ended / self.total) if self.total else 0.0
 
 
 def view_of(pipeline: Pipeline, following: EventCounts, speed: float, limit: int | None = None) -> View:
-    """A look at a pipeline.
+    """Return how a pipeline stands now.
 
     Args:
         pipeline: at work.
         following: a listener of its events.
-        speed: records that ended, a second.
-        limit: most records of this run; None: all.
+        speed: records that end per second.
+        limit: records of this run, at most; None: all.
     """
-    total, done, failed = _extent(pipeline, limit)
+    live, tally = pipeline.view, pipeline.tally
+    total, done, failed = _extent(live, tally, limit)
     rest = total - done - failed
     retrying = min(len(following.retrying), rest)
-    tally = pipeline.tally
+    countable = limit is not None or not live.reading
+    foreseeable = countable and (live.held_up is None or live.held_up.by == "rate limit")
     return View(
         total=total,
         done=done,
         failed=failed,
-        in_flight=pipeline.in_flight,
-        slots=pipeline.slots,
-        waiting=max(0, rest - pipeline.in_flight - retrying),
+        in_flight=live.in_flight,
+        slots=live.slots,
+        waiting=max(0, rest - live.in_flight - retrying),
         retrying=retrying,
-        reading=pipeline.reading,
+        reading=live.reading,
         speed=speed,
-        left=rest / speed if speed > 0 and _foreseeable(pipeline, limit) else None,
+        left=rest / speed if speed > 0 and foreseeable else None,
         p50=tally.latencies.percentile(0.5),
         p95=tally.latencies.percentile(0.95),
         usage=tally.usage,
-        expected=_expected(pipeline, rest, limit),
-        held_up=next(_held_up(pipeline, following), ""),
+        expected=_expected(tally, rest) if countable else None,
+        held_up=_held_up(live, following, pipeline.config.stop.grace),
         slow=_slow(following, tally.latencies.percentile(0.95)),
     )
 
 
-def _foreseeable(pipeline: Pipeline, limit: int | None) -> bool:
-    """Whether the speed so far says when the end comes."""
-    held_up = pipeline.held_up
-    return (held_up is None or held_up.by == "rate limit") and _countable(pipeline, limit)
+def _expected(tally: RunStats, rest: int) -> int | None:
+    """The cost of the run at its end, if the records left cost as much as those that ended in it."""
+    ended, cost = tally.done + tally.failed, tally.usage.cost
+    return None if not ended or cost is None else cost + cost * rest // ended
 
 
-def _countable(pipeline: Pipeline, limit: int | None) -> bool:
-    return limit is not None or not pipeline.reading
-
-
-def _expected(pipeline: Pipeline, rest: int, limit: int | None) -> int | None:
-    """What the run costs in the end, where the records left cost as much as those that ended in it."""
-    ended, cost = pipeline.tally.done + pipeline.tally.failed, pipeline.tally.usage.cost
-    if not ended or cost is None or not _countable(pipeline, limit):
-        return None
-    return cost + cost * rest // ended
-
-
-def _extent(pipeline: Pipeline, limit: int | None) -> tuple[int, int, int]:
-    """Total, done and failed: of the input without what was cancelled, or of the limit."""
-    total, done, failed = pipeline.progress
-    total = max(done + failed, total - pipeline.enqueued.cancelled)
-    here = pipeline.tally.done + pipeline.tally.failed
+def _extent(live: LiveView, tally: RunStats, limit: int | None) -> tuple[int, int, int]:
+    """Total, done and failed: of the input without cancelled records, or of the limit."""
+    total = max(live.done + live.failed, live.total - live.enqueued.cancelled)
+    here = tally.done + tally.failed
     if limit is None:
-        return total, done, failed
-    most = limit if pipeline.reading else min(limit, total - done - failed + here)
-    return max(here, most), pipeline.tally.done, pipeline.tally.failed
+        return total, live.done, live.failed
+    most = limit if live.reading else min(limit, total - live.done - live.failed + here)
+    return max(here, most), tally.done, tally.failed
 
 
-def _held_up(pipeline: Pipeline, following: EventCounts) -> Iterator[str]:
-    """What holds the run up, the gravest first."""
+def _held_up(live: LiveView, following: EventCounts, grace: float) -> str:
+    """What holds the run up: what the events tell of its end and its beginning, and else the door's reason."""
     if following.stopping:
-        yield f"stopping: waiting for calls in flight, up to {short_time(pipeline.config.stop.grace)}"
-    if outage := pipeline.outage:
-        age, probe = short_time(monotonic() - outage.since), _probe(outage.probe_at)
-        yield f"{outage_word(outage.cause.message)} for {age}, {probe}; nothing lost: {clean(outage.cause.message)}"
-    if pipeline.paused:
-        yield "paused by hand; rowcall set pause=false goes on"
-        return
-    if resting := pipeline.resting_for:
-        until = (datetime.now().astimezone() + timedelta(seconds=resting)).strftime("%H:%M:%S")
-        yield f"resting until {until}, as the API asked: {clean(following.resting)}"
-    if following.failing:
-        yield f"nothing has succeeded yet: {clean(following.failing)}"
-    if pipeline.first_alone:
-        yield "the first call goes alone; the others follow once it is answered, or after 5s"
-    yield from _paced(pipeline)
-    if following.slowed and pipeline.slots < pipeline.concurrency:
-        yield f"slowed to {pipeline.slots} at a time: {clean(following.slowed)}"
+        return f"stopping: waiting for calls in flight, up to {short_time(grace)}"
+    reason = live.answer.reason
+    if following.failing and reason not in _BEFORE_FAILING:
+        return f"nothing has succeeded yet: {clean(following.failing)}"
+    if said := _reason_text(live.answer):
+        return said
+    if following.slowed and live.slots < live.concurrency:
+        return f"slowed to {live.slots} at a time: {clean(following.slowed)}"
+    return ""
+
+
+_BEFORE_FAILING = (Reason.PAUSED, Reason.OFFLINE, Reason.RESTING)
+"""Reasons that are said even if nothing has succeeded yet."""
+
+
+def _reason_text(answer: Answer) -> str:
+    now = monotonic()
+    match answer.reason:
+        case Reason.PAUSED:
+            return "paused by hand. Resume with: rowcall set pause=false"
+        case Reason.OFFLINE:
+            probe = "trying now" if answer.at == math.inf else f"next try in {max(0, answer.at - now):.0f}s"
+            age, cause = short_time(now - (answer.since or now)), clean(answer.cause)
+            return f"{outage_word(answer.cause)} for {age}, {probe}; nothing lost: {cause}"
+        case Reason.RESTING:
+            return f"resting until {_time_of_day(answer.at - now)}, as the API asked: {clean(answer.cause)}"
+        case Reason.FIRST_CALL:
+            return "the first call goes alone; the others follow once it is answered, or after 5s"
+        case _:
+            return _pace_text(answer) if answer.at - now > PACED_FROM else ""
+
+
+def _pace_text(answer: Answer) -> str:
+    match answer.reason:
+        case Reason.API_USED_UP:
+            return f"nothing is left of the API's limit until {_time_of_day(answer.at - monotonic())}"
+        case Reason.API_LIMIT:
+            return "paced by what the API allows"
+        case Reason.RATE_LIMIT:
+            return f"paced by the limit: {answer.cause}"
+        case _:
+            return ""
 
 
 def outage_word(cause: str) -> str:
-    """How an outage is called: an API that answers with errors is reached, and yet of no use."""
+    """Return the word for an outage: an API that answers with errors is down, one that does not answer is offline."""
     return "API down" if cause.startswith("HTTP ") else "offline"
 
 
-def _paced(pipeline: Pipeline) -> Iterator[str]:
-    if spent := pipeline.spent_for:
-        until = (datetime.now().astimezone() + timedelta(seconds=spent)).strftime("%H:%M:%S")
-        yield f"nothing is left of the API's limit until {until}"
-    if pipeline.api_wait > PACED_FROM:
-        yield "paced by what the API allows"
-    if pipeline.rate_wait > PACED_FROM:
-        yield f"paced by the limit: {pipeline.limits}"
-
-
-def _probe(probe_at: float | None) -> str:
-    return "trying now" if probe_at is None else f"next try in {max(0, probe_at - monotonic()):.0f}s"
+def _time_of_day(seconds: float) -> str:
+    return (datetime.now().astimezone() + timedelta(seconds=seconds)).strftime("%H:%M:%S")
 
 
 def _slow(following: EventCounts, p95: float | None) -> tuple[tuple[str, float], ...]:
-    """The oldest calls, where they take much longer than others did; ``calls`` is in the order of their begin."""
+    """The oldest calls, where they take much longer than others did. ``following.calls`` is in order of age."""
     long, now = max(SLOW_AT_LEAST, SLOW_TIMES * (p95 or 0.0)), monotonic()
     oldest = list(zip(range(SLOW_SHOWN), following.calls.items(), strict=False))
     return tuple((key, now - began) for _, (key, began) in oldest if now - began > long)
 
 
 def share_text(view: View) -> str:
-    """``63%  6,310/10,000``: never 100 % before the end."""
+    """Return ``63%  6,310/10,000``; 100 % is never shown before the end."""
     return f"{int(100 * view.share)}%  {view.ended:,}/{view.total:,}" if view.total else "reading"
 
 
 def plain_line(view: View) -> str:
-    """All of it on one line, for a log."""
+    """Return a view as one line, for a log."""
     parts = [
         share_text(view),
         f"done {view.done:,}",

@@ -1,4 +1,4 @@
-"""Many records in one call."""
+"""Calls that carry many records in one request."""
 
 from rowcall.calls.groups.gathering import Size
 from rowcall.calls.groups.group_caller import GroupCaller

@@ -1,4 +1,4 @@
-"""Records on their way into one request."""
+"""Gathers records into one request."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from rowcall.calls.requests import Departure
+from rowcall.calls.door import Departure
 from rowcall.model.job import Job
 from rowcall.model.outcome import Outcome
 from rowcall.providers.base import Request
 
 WINDOW = 0.05
-"""Seconds that a group which is not full is open for more records, at least."""
+"""Seconds for which a group that is not full stays open for more records."""
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How large groups are.
+    """How large a group may be.
 
     Attributes:
-        records: most of them in one request.
-        characters: of their texts together, most; None: any number. A longer text goes by itself.
+        records: records in one request, at most.
+        characters: characters of all their texts, at most; None: any number. A longer text is sent alone.
     """
 
     records: int
@@ -37,11 +37,11 @@ class GroupMember:
     """One record of a group.
 
     Attributes:
-        job: the record.
+        job: the record's job.
         departure: of its call.
-        request: what is sent where it goes by itself.
-        text: what it asks about.
-        outcome: what its call gives; None: it is put back.
+        request: its own request, for when it is sent alone.
+        text: what its request asks about.
+        outcome: becomes the outcome of its call; None: the job is put back.
     """
 
     job: Job
@@ -52,28 +52,28 @@ class GroupMember:
 
     @property
     def waits(self) -> bool:
-        """Its call has come to nothing yet, and was not dropped."""
+        """It has no outcome yet, and was not dropped."""
         return not self.outcome.done()
 
     @property
     def weight(self) -> int:
-        """Its share of what a request is billed for, by its characters."""
+        """Its share of a request's bill, by its characters."""
         return len(self.text) + 1
 
     def give(self, outcome: Outcome | None) -> None:
-        """Its call has come to this."""
+        """Set the outcome of its call, if it has none yet."""
         if self.waits:
             self.outcome.set_result(outcome)
 
 
 class Gathering:
-    """A group that takes records until it is full, or closed.
+    """A group that takes records until it is full or closed.
 
     Args:
-        size: how many.
+        size: how many it takes.
 
     Attributes:
-        members: the records in it, in the order in which they came.
+        members: the records in it, in the order of their arrival.
     """
 
     def __init__(self, size: Size) -> None:
@@ -82,22 +82,27 @@ class Gathering:
         self._closed = asyncio.Event()
         self.members: list[GroupMember] = []
 
+    @property
+    def waiting(self) -> list[GroupMember]:
+        """Members without an outcome."""
+        return [member for member in self.members if member.waits]
+
     def has_room_for(self, member: GroupMember) -> bool:
-        """Whether one more may come in; the first one always may."""
+        """Whether this record may be added; the first one always may."""
         if self._closed.is_set():
             return False
         most = self._size.characters
         return not self.members or most is None or self._characters + len(member.text) <= most
 
     def add(self, member: GroupMember) -> None:
-        """Take a record in; the last that there is room for closes the group."""
+        """Add a record; a group that is full then is closed."""
         self.members.append(member)
         self._characters += len(member.text)
         if len(self.members) >= self._size.records:
             self.close()
 
     def close(self) -> None:
-        """Take no more."""
+        """Take no more records."""
         self._closed.set()
 
     async def gathered(self) -> None:

@@ -1,16 +1,17 @@
-"""The third kind of call: one request for many records.
+"""The third kind of call: one request for a group of records.
 
-What a reply says is each record's own outcome. Where a group of several comes to nothing, a failure is never laid at
-the door of records that may have nothing to do with it:
+A reply holds each record's own outcome. When a request for several records fails, the failure is never charged to
+records that may have nothing to do with it:
 
-    refused, or no answer for each    halves, each sent again, down to the one that is refused alone
-    server, maybe sent                one record of it is asked for alone: if that fails too, it keeps that failure, as
-                                      any single call would, and the others are put back as if never claimed; if it
-                                      has an answer, the trouble is in the group: halves
-    anything else                     one record has the failure, and the others are put back
+    refused, or not one answer        the group is halved and each half sent again, down to the one record that is
+    for each record                   refused by itself
+    server error, maybe sent          one record of the group is sent alone. If that fails too, it keeps the failure, as
+                                      any single call would, and the others are put back as if never claimed. If it is
+                                      answered, the trouble is in the group, which is halved
+    anything else                     one record gets the failure, and the others are put back
 
-So the gate sees one departure and at most one failure for each request, an outage costs two requests a group, and
-a record that always fails is found by itself.
+So the gate sees one departure and at most one failure for each request, an outage costs two requests for each group,
+and a record that always fails is found.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from dataclasses import replace
 from functools import partial
 from time import monotonic
 
+from rowcall.calls.door import Departure
 from rowcall.calls.groups.gathering import Gathering, GroupMember, Size
 from rowcall.calls.groups.split_usage import divided
-from rowcall.calls.requests import CallResources, Departure, exchange, request_of
-from rowcall.limits.room import Room
-from rowcall.limits.slots import Slots
+from rowcall.calls.requests import CallResources, exchange, request_of
+from rowcall.limits.concurrency import RequestSlots
 from rowcall.model.job import Job
 from rowcall.model.outcome import Failure, FailureClass, Outcome, Reply, Success, Usage
 from rowcall.model.prices import guess
@@ -37,72 +38,68 @@ _TROUBLE = (FailureClass.SERVER, FailureClass.MAYBE_SENT)
 
 
 class GroupCaller:
-    """Gathers the jobs that it is given into requests, and gives each its own outcome.
+    """Gathers jobs into shared requests and gives each job its own outcome.
 
-    The first job of a run, a probe, a job that failed before, and one that asks about no text, go by themselves.
+    Sent alone are the first job of a run, a probe, a job that failed before, and a job without a text to group by.
 
     Args:
-        grouping: puts requests together.
-        size: of the groups.
-        wire: what the run lends.
+        grouping: joins several requests into one.
+        size: the largest group.
+        resources: what the run shares with all calls.
     """
 
-    takes_places = True
+    waits_by_request = True
 
-    def __init__(self, grouping: Grouping, size: Size, wire: CallResources) -> None:
+    def __init__(self, grouping: Grouping, size: Size, resources: CallResources) -> None:
         self._grouping = grouping
         self._provider = grouping.provider
         self._size = size
-        self.together = size.records
-        self._wire = wire
-        self._slots = Slots(wire.concurrency)
-        self._room = Room(wire.adaptive)
+        self.records_per_request = size.records
+        self._resources = resources
+        self._door = resources.door
+        self._slots = RequestSlots(resources.door.concurrency)
         self._open: Gathering | None = None
-        self._on_the_way: dict[Gathering, asyncio.Task[None]] = {}
-        self._paid: dict[int, Usage] = {}
+        self._tasks: dict[Gathering, asyncio.Task[None]] = {}
+        self._billed: dict[int, Usage] = {}
 
     async def call(self, job: Job, departure: Departure) -> Outcome | None:
-        """Make the job's call, with others where it may."""
+        """Make the job's call, together with others where that is possible."""
         request = self._request(job)
         if isinstance(request, Failure):
             return request
         text = self._grouping.text_of(request)
         if text is None or job.attempts or departure.alone or departure.fresh:
-            outcome = await self._by_itself(job, departure, request)
+            outcome = await self._send_alone(job, departure, request)
         else:
-            outcome = await self._in_group(GroupMember(job, departure, request, text))
-        return outcome and replace(outcome, usage=outcome.usage + self._paid.pop(job.row, Usage()))
-
-    def resize(self, concurrency: int) -> None:
-        """Let so many requests be in flight."""
-        self._slots.resize(concurrency)
+            outcome = await self._send_in_group(GroupMember(job, departure, request, text))
+        return outcome and replace(outcome, usage=outcome.usage + self._billed.pop(job.row, Usage()))
 
     def guess(self, job: Job) -> int:
-        """By the characters of its own request; where each reply costs, by its share of a full group's."""
-        request, prices = self._request(job), self._wire.prices
+        """Estimate the cost by the characters of the job's own request; a price per call is shared by a full group."""
+        request, prices = self._request(job), self._resources.prices
         if prices is None or isinstance(request, Failure):
             return 0
         return prices.cost(guess(request.content)) + prices.per_call // self._size.records
 
     def close(self) -> None:
-        """Nothing to let go: groups end with their last record."""
+        """There is nothing to free: a group ends with its last record."""
 
     def _request(self, job: Job) -> Request | Failure:
-        return request_of(self._provider, job, CallContext(self._wire.call_key(job)))
+        return request_of(self._provider, job, CallContext(self._resources.call_key(job)))
 
-    async def _by_itself(self, job: Job, departure: Departure, request: Request) -> Outcome | None:
+    async def _send_alone(self, job: Job, departure: Departure, request: Request) -> Outcome | None:
         async with self._slots:
             return await self._exchange(request, job, departure, self._provider.read)
 
     # Gathering
 
-    async def _in_group(self, member: GroupMember) -> Outcome | None:
+    async def _send_in_group(self, member: GroupMember) -> Outcome | None:
         group = self._group_for(member)
         group.add(member)
         try:
             return await member.outcome
         except asyncio.CancelledError:
-            self._forsake(group)
+            self._drop_if_unwanted(group)
             raise
 
     def _group_for(self, member: GroupMember) -> Gathering:
@@ -110,34 +107,34 @@ class GroupCaller:
             if self._open:
                 self._open.close()
             self._open = Gathering(self._size)
-            self._on_the_way[self._open] = asyncio.create_task(self._carry(self._open))
+            self._tasks[self._open] = asyncio.create_task(self._carry(self._open))
         return self._open
 
-    def _forsake(self, group: Gathering) -> None:
-        """A call was dropped; with the last of its group the request is dropped, too."""
-        task = self._on_the_way.get(group)
-        if task and not task.cancelling() and not any(member.waits for member in group.members):
-            group.close()  # whoever comes next begins another
+    def _drop_if_unwanted(self, group: Gathering) -> None:
+        """Drop a group's request once the calls of all its members were dropped."""
+        task = self._tasks.get(group)
+        if task and not task.cancelling() and not group.waiting:
+            group.close()  # the next record begins another group
             task.cancel()
 
     async def _carry(self, group: Gathering) -> None:
-        """Take a group through to the outcomes of all its members."""
+        """See a group through until each member has its outcome."""
         try:
             await group.gathered()
             async with self._slots:
                 group.close()
                 await self._resolve(group.members)
-        except Exception as error:  # noqa: BLE001  a bug is for those who wait to raise, and not for this task alone
-            for member in filter(_waits, group.members):
+        except Exception as error:  # noqa: BLE001  a bug is raised where the members wait, not in this task alone
+            for member in group.waiting:
                 member.outcome.set_exception(error)
         finally:
-            del self._on_the_way[group]
+            del self._tasks[group]
 
-    # Asking and splitting
+    # Sending and splitting
 
     async def _resolve(self, members: Sequence[GroupMember], *, part: bool = False) -> None:
-        """Ask for several records until each has its outcome; ``part``: of a group that came to nothing."""
-        members = list(filter(_waits, members))
+        """Send requests for several records until each has its outcome; ``part``: their group has failed."""
+        members = [member for member in members if member.waits]
         if not members:
             return
         outcome = await self._ask(members, patient=part)
@@ -148,11 +145,11 @@ class GroupCaller:
         elif isinstance(outcome, Success):
             self._hand_out(members, outcome)
         else:
-            await self._split(members, self._billed(members, outcome), part=part)
+            await self._split(members, self._bill(members, outcome), part=part)
 
     async def _ask(self, members: Sequence[GroupMember], *, patient: bool) -> Outcome | None:
-        """One request, whose departure is its own: a member may be dropped meanwhile."""
-        first, departure = members[0], members[0].departure.another()
+        """Send one request, with a departure of its own, since any member may be dropped meanwhile."""
+        first, departure = members[0], members[0].departure.for_group()
         try:
             outcome = await self._exchange(
                 self._joined(members), first.job, departure, self._reader(members), patient=patient
@@ -172,29 +169,23 @@ class GroupCaller:
         *,
         patient: bool = False,
     ) -> Outcome | None:
-        """Send a request at its place in the pace."""
+        """Send a request as soon as the limits allow."""
         if departure.held:
             return None
         try:
-            await self._turn()
-            outcome = await exchange(self._wire, request, job, departure, read, patient=patient)
+            await asyncio.sleep(self._door.take(monotonic()) - monotonic())
+            await self._slots.room()
+            outcome = await exchange(self._resources, request, job, departure, read, patient=patient)
         finally:
             if departure.number is None:
-                self._wire.rate.give_back()
-            self._room.wake()
+                self._door.give_back()
+            self._slots.wake()
         return outcome
-
-    async def _turn(self) -> None:
-        """Wait until the rate lets the next request leave, and until there is room for it."""
-        leaves = self._wire.rate.take(monotonic())
-        await asyncio.sleep(leaves - monotonic())
-        while not self._room.is_free:
-            await self._room.more()
 
     def _joined(self, members: Sequence[GroupMember]) -> Request:
         if len(members) == 1:
             return members[0].request
-        keys = [self._wire.call_key(member.job) for member in members]
+        keys = [self._resources.call_key(member.job) for member in members]
         return self._grouping.build(members[0].job.data, [member.text for member in members], keys)
 
     def _reader(self, members: Sequence[GroupMember]) -> Callable[[Reply], Outcome]:
@@ -203,14 +194,14 @@ class GroupCaller:
         return partial(self._grouping.read, count=len(members))
 
     def _hand_out(self, members: Sequence[GroupMember], reply: Success) -> None:
-        """To each its own outcome, with its share of what the reply was billed for."""
+        """Give each member its own outcome, with its share of what the reply was billed for."""
         for member, outcome, usage in zip(members, reply.value, _shares(members, reply.usage), strict=True):
             member.give(replace(outcome, usage=usage))
 
-    def _billed(self, members: Sequence[GroupMember], failure: Failure) -> Failure:
-        """The failure of a reply, whose bill all of them share."""
+    def _bill(self, members: Sequence[GroupMember], failure: Failure) -> Failure:
+        """Divide what a failed request was billed for among its members; returns the failure without that bill."""
         for member, usage in zip(members, _shares(members, failure.usage), strict=True):
-            self._paid[member.job.row] = self._paid.get(member.job.row, Usage()) + usage
+            self._billed[member.job.row] = self._billed.get(member.job.row, Usage()) + usage
         return replace(failure, usage=Usage())
 
     async def _split(self, members: Sequence[GroupMember], failure: Failure, *, part: bool) -> None:
@@ -223,7 +214,7 @@ class GroupCaller:
             _put_back(members[1:])
 
     async def _try_one(self, members: Sequence[GroupMember]) -> None:
-        """Find out whether the trouble is the API's or the group's."""
+        """Send one member alone, to find out whether the trouble is the API's or the group's."""
         one, *others = members
         await self._resolve([one], part=True)
         if _has_answer(one):
@@ -237,10 +228,6 @@ class GroupCaller:
         await self._resolve(members[middle:], part=True)
 
 
-def _waits(member: GroupMember) -> bool:
-    return member.waits
-
-
 def _shares(members: Sequence[GroupMember], usage: Usage) -> list[Usage]:
     return divided(usage, [member.weight for member in members])
 
@@ -251,6 +238,6 @@ def _put_back(members: Sequence[GroupMember]) -> None:
 
 
 def _has_answer(member: GroupMember) -> bool:
-    """Whether the API had something to say about this record."""
+    """Whether the API answered for this record, be it with a refusal."""
     outcome = None if member.outcome.cancelled() else member.outcome.result()
     return isinstance(outcome, Success) or (outcome is not None and outcome.cls in _REFUSED)

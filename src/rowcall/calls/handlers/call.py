@@ -1,4 +1,4 @@
-"""What a handler is given to call the API with: one object for each of its runs."""
+"""The ``call`` object that a handler calls the API with; each run of a handler has one of its own."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any, Generic, TypedDict, TypeVar, Unpack
 
 import httpx
 
+from rowcall.calls.door import Departure
 from rowcall.calls.handlers.responses import Offline, Response, StatusFailed, read, usage_of
-from rowcall.calls.requests import CallResources, Departure, RequestInFlight, request_ended
+from rowcall.calls.requests import CallResources, RequestInFlight, request_ended
 from rowcall.client import CallFailed
-from rowcall.limits.room import Room
-from rowcall.limits.slots import Slots
+from rowcall.limits.concurrency import RequestSlots
 from rowcall.limits.token_estimates import Estimate
 from rowcall.model import json_values
 from rowcall.model.job import Job
@@ -26,39 +26,37 @@ from rowcall.providers.handler_endpoint import Endpoint
 T = TypeVar("T")
 
 _LOOK_AGAIN = 1.0
-"""Seconds after which a request that waits for the end of a rest looks again."""
+"""Seconds after which a request that waits for the end of a rest checks again: the rest may have become longer."""
 
 
 @dataclass(frozen=True, slots=True)
 class HandlerResources:
-    """What all calls of a run share.
+    """What all handler runs share.
 
     Attributes:
-        endpoint: where paths are joined to, and its headers.
-        answers: statuses beyond 2xx that are answers.
-        wire: client, pace and listener.
+        endpoint: the base URL and the headers of requests.
+        answers: statuses beyond 2xx that count as answers.
+        run: what the run shares with all calls.
         slots: one for each request in flight.
-        room: for as many of them as the API takes at a time.
     """
 
     endpoint: Endpoint
     answers: frozenset[int]
-    wire: CallResources
-    slots: Slots
-    room: Room
+    run: CallResources
+    slots: RequestSlots
 
 
 class How(TypedDict, total=False):
-    """What a request is made of beside method and URL; the words are httpx's.
+    """The parts of a request beside its method and URL; the names are those of httpx.
 
     Attributes:
-        params: the query.
-        headers: they win over those of ``[api]``.
-        json: the body as JSON; numbers of the record go out as they came in.
-        content: the body as it is.
-        data: the fields of a form.
+        params: the query string.
+        headers: they override those of ``[api]``.
+        json: the body as JSON; numbers of the record are sent digit by digit as they came in.
+        content: the body as text or bytes.
+        data: form fields.
         files: a multipart body.
-        timeout: seconds for this request, all of it; left out: ``[api] timeout``.
+        timeout: seconds for the whole request; default: ``[api] timeout``.
     """
 
     params: Any
@@ -71,30 +69,30 @@ class How(TypedDict, total=False):
 
 
 class Verbs(Generic[T]):
-    """The methods of HTTP, each a ``request``."""
+    """The HTTP methods; each calls ``request``."""
 
     @abstractmethod
     def request(self, method: str, url: str, **how: Unpack[How]) -> T:
         """Send one request."""
 
     def get(self, url: str, **how: Unpack[How]) -> T:
-        """GET; keyword arguments as in ``How``."""
+        """Send a GET request; for keyword arguments see ``How``."""
         return self.request("GET", url, **how)
 
     def post(self, url: str, **how: Unpack[How]) -> T:
-        """POST; keyword arguments as in ``How``."""
+        """Send a POST request; for keyword arguments see ``How``."""
         return self.request("POST", url, **how)
 
     def put(self, url: str, **how: Unpack[How]) -> T:
-        """PUT; keyword arguments as in ``How``."""
+        """Send a PUT request; for keyword arguments see ``How``."""
         return self.request("PUT", url, **how)
 
     def patch(self, url: str, **how: Unpack[How]) -> T:
-        """PATCH; keyword arguments as in ``How``."""
+        """Send a PATCH request; for keyword arguments see ``How``."""
         return self.request("PATCH", url, **how)
 
     def delete(self, url: str, **how: Unpack[How]) -> T:
-        """DELETE; keyword arguments as in ``How``."""
+        """Send a DELETE request; for keyword arguments see ``How``."""
         return self.request("DELETE", url, **how)
 
 
@@ -102,14 +100,15 @@ class Call(Verbs[Coroutine[Any, Any, Response]]):
     """One run of an async handler for one record.
 
     Attributes:
-        key: for an Idempotency-Key: the same over tries and restarts, another for another input or version.
-        number: which charged try of the record this is, from 1.
+        key: a value for an ``Idempotency-Key`` header. It stays the same over retries and restarts, and differs for
+            another input or handler version.
+        number: the number of this attempt of the record, from 1.
         last: the latest reply; None before the first.
         usage: tokens and cost of all replies so far.
     """
 
     def __init__(self, shared: HandlerResources, job: Job, departure: Departure) -> None:
-        self.key = shared.wire.call_key(job)
+        self.key = shared.run.call_key(job)
         self.number = job.attempts + 1
         self.last: Reply | None = None
         self.usage = Usage()
@@ -119,34 +118,34 @@ class Call(Verbs[Coroutine[Any, Any, Response]]):
         self._over = False
 
     async def request(self, method: str, url: str, **how: Unpack[How]) -> Response:
-        """Send one request and read the whole reply; it waits until the pace allows.
+        """Send one request, as soon as the limits allow, and read the whole reply.
 
-        No redirect is followed, no cookie kept, and nothing is sent twice.
+        Redirects are not followed, cookies are not kept, and nothing is sent twice.
 
         Args:
             method: ``GET``, ``POST`` and so on.
-            url: a path below the base URL, or a whole URL; only the base URL's own host gets the key.
+            url: a path below the base URL, or a whole URL. Only the host of the base URL is sent the API key.
             how: see ``How``.
 
         Raises:
-            CallFailed: anything but a reply of 2xx or of a status in ``[response] answer``. The engine knows what
-                to do about it, also where it is raised again or another exception on top of it.
+            CallFailed: there is no reply, or its status is neither 2xx nor in ``[response] answer``. The engine knows
+                what to do about it, even if the handler raises it again or another exception from it.
             RuntimeError: the handler has returned already.
         """
         self.check()
         return await self._exchange(self._request(method, self._shared.endpoint.url(url), how))
 
     def check(self) -> None:
-        """Refuse what comes after the handler has returned: nobody paces, counts or waits for it.
+        """Refuse requests after the handler has returned: nobody paces, counts or waits for them.
 
         Raises:
-            RuntimeError: it has.
+            RuntimeError: the handler has returned.
         """
         if self._over:
             raise RuntimeError("this call is over: its handler has returned or was dropped")
 
     def close(self) -> None:
-        """The handler has returned."""
+        """Note that the handler has returned."""
         self._over = True
 
     def _request(self, method: str, url: httpx.URL, how: How) -> httpx.Request:
@@ -157,83 +156,83 @@ class Call(Verbs[Coroutine[Any, Any, Response]]):
             options["content"] = json_values.dumps(body)
             headers["Content-Type"] = "application/json"
         headers.update(own or {})
-        return self._shared.wire.client.build_request(method, url, headers=headers, **options)
+        return self._shared.run.client.build_request(method, url, headers=headers, **options)
 
     async def _exchange(self, request: httpx.Request) -> Response:
         async with self._shared.slots:
-            estimate = await self._wait_for_place(request)
+            estimate = await self._wait(request)
             self._leave(request)
             try:
-                with RequestInFlight(self._shared.wire) as crossing:
-                    return await self._cross(request, crossing, estimate)
+                with RequestInFlight(self._shared.run) as in_flight:
+                    return await self._send(request, in_flight, estimate)
             finally:
-                self._shared.room.wake()
+                self._shared.slots.wake()
 
-    async def _cross(self, request: httpx.Request, crossing: RequestInFlight, estimate: Estimate) -> Response:
+    async def _send(self, request: httpx.Request, in_flight: RequestInFlight, estimate: Estimate) -> Response:
         try:
             reply = await self._reply(request)
         except CallFailed as error:
-            crossing.end({}, error.failure)
+            in_flight.end({}, error.failure)
             raise
         self.last = reply
         dialect = self._shared.endpoint.dialect_at(request.url.path)
-        used = usage_of(reply, dialect, self._shared.wire.prices)
-        self._shared.wire.places.correct(estimate, used)
+        used = usage_of(reply, dialect, self._shared.run.prices)
+        self._shared.run.door.limits.correct(estimate, used)
         self.usage += used
         try:
             response = read(request, reply, self._shared.answers)
         except StatusFailed as error:
-            crossing.end(reply.headers, error.failure)
+            in_flight.end(reply.headers, error.failure)
             self._obey(error)
             raise
-        crossing.end(reply.headers, None)
+        in_flight.end(reply.headers, None)
         return response
 
-    async def _wait_for_place(self, request: httpx.Request) -> Estimate:
-        """Wait for a place, and for the end of a rest that the API asked for; returns what was reserved."""
-        rate, places = self._shared.wire.rate, self._shared.wire.places
-        await self._rest(rate.take(monotonic()))
-        estimate = places.estimate(partial(_body, request))
-        await places.place(estimate, patient=True)
-        await self._rest(0.0)
+    async def _wait(self, request: httpx.Request) -> Estimate:
+        """Wait until the request may leave; returns what was reserved for it."""
+        door = self._shared.run.door
+        await self._wait_until(door.take(monotonic()))
+        estimate = door.limits.estimate(partial(_body, request))
+        await door.limits.wait(estimate, patient=True)
+        await self._wait_until(0.0)  # a rest may have begun meanwhile
         return estimate
 
-    async def _rest(self, leaves: float) -> None:
-        """Wait until a time, as long as the target rests, and until there is room."""
-        rate, room = self._shared.wire.rate, self._shared.room
+    async def _wait_until(self, leaves: float) -> None:
+        """Wait until a time and until the end of a rest, and then until one more request may be in flight."""
+        door, slots = self._shared.run.door, self._shared.slots
         while True:
-            if (wait := max(leaves, rate.resting_until) - monotonic()) > 0:
+            if (wait := max(leaves, door.resting_until) - monotonic()) > 0:
                 await asyncio.sleep(min(wait, _LOOK_AGAIN))
-            elif not room.is_free:
-                await room.more()
+            elif not door.concurrency.free:
+                await slots.room()
             else:
                 return
 
     def _leave(self, request: httpx.Request) -> None:
         self.check()
-        if self._departure.barred:
+        if self._departure.offline:
             raise Offline("not sent: the API cannot be reached", request=request)
         self._departure.leave()
 
     async def _reply(self, request: httpx.Request) -> Reply:
-        wire, endpoint = self._shared.wire, self._shared.endpoint
+        run, endpoint = self._shared.run, self._shared.endpoint
         try:
-            reply = await wire.client.exchange(request, fresh=self._departure.fresh)
+            reply = await run.client.exchange(request, fresh=self._departure.fresh)
         except CallFailed as error:
-            wire.emit(request_ended(self._job, error.failure))
+            run.emit(request_ended(self._job, error.failure))
             raise
-        wire.emit(request_ended(self._job, reply))
+        run.emit(request_ended(self._job, reply))
         return reply if 200 <= reply.status < 300 else _with_body(reply, endpoint.without_secrets(reply.body))
 
     def _obey(self, error: StatusFailed) -> None:
-        """A rest that was asked for begins now, whatever the handler makes of the exception."""
+        """Begin a rest that the API asked for at once, whatever the handler does about the exception."""
         failure = error.failure
         if failure.cls is FailureClass.PACE and failure.retry_after:
-            self._shared.wire.rate.rest(failure.retry_after, monotonic())
+            self._shared.run.door.rest(failure.retry_after, failure.message, monotonic())
 
 
 class SyncCall(Verbs[Response]):
-    """One run of a plain handler for one record, which happens in a thread; see ``Call``."""
+    """One run of a plain (not async) handler for one record, in a thread; see ``Call``."""
 
     def __init__(self, call: Call, loop: asyncio.AbstractEventLoop) -> None:
         self.key = call.key
@@ -248,7 +247,7 @@ class SyncCall(Verbs[Response]):
         return asyncio.run_coroutine_threadsafe(self._request(method, url, how), self._loop).result()
 
     def close(self) -> None:
-        """The handler has returned, or nobody waits for it any more; to be said in the loop."""
+        """Note that the handler has returned, or that nobody waits for it. Must be called in the event loop."""
         self._call.close()
         for request in tuple(self._requests):
             request.cancel()
@@ -264,7 +263,7 @@ class SyncCall(Verbs[Response]):
 
 
 def _body(request: httpx.Request) -> bytes:
-    """What goes out; nothing where it is made only while it is sent."""
+    """The body; empty where it is only produced while it is sent."""
     try:
         return request.content
     except httpx.RequestNotRead:

@@ -1,4 +1,4 @@
-"""The second kind of call: one run of the user's own function."""
+"""The second kind of call: one run of the user's own function, the handler."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from time import perf_counter
 from types import TracebackType
 from typing import Any
 
+from rowcall.calls.door import Departure
 from rowcall.calls.handlers.call import Call, HandlerResources, SyncCall
 from rowcall.calls.handlers.loop_watch import LoopWatch
 from rowcall.calls.handlers.plain_json import NotPlain, plain
-from rowcall.calls.requests import CallResources, Departure
-from rowcall.limits.room import Room
-from rowcall.limits.slots import Slots
+from rowcall.calls.requests import CallResources
+from rowcall.limits.concurrency import RequestSlots
 from rowcall.model.job import Job
 from rowcall.model.outcome import Classed, Failure, FailureClass, Outcome, Success
 from rowcall.providers.handler_endpoint import Endpoint
@@ -33,18 +33,18 @@ _PACKAGE = str(Path(__file__).parents[2])
 
 
 class HandlerCaller:
-    """Runs a handler for each job: an async one in the loop, a plain one in a thread of its own.
+    """Runs a handler for each job: an async handler in the event loop, a plain one in a thread.
 
     Args:
         function: the handler.
-        columns: those that it is given; None: all of them.
-        endpoint: where its requests go.
-        answers: statuses beyond 2xx that are answers.
-        wire: what the run lends.
+        columns: the columns of the record that it is given; None: all.
+        endpoint: the base URL and headers of its requests.
+        answers: statuses beyond 2xx that count as answers.
+        resources: what the run shares with all calls.
     """
 
-    takes_places = True
-    together = 1
+    waits_by_request = True
+    records_per_request = 1
 
     def __init__(
         self,
@@ -52,14 +52,16 @@ class HandlerCaller:
         columns: frozenset[str] | None,
         endpoint: Endpoint,
         answers: frozenset[int],
-        wire: CallResources,
+        resources: CallResources,
     ) -> None:
         self._function = function
         self._columns = columns
         self._endpoint = endpoint
-        self._shared = HandlerResources(endpoint, answers, wire, Slots(wire.concurrency), Room(wire.adaptive))
-        self._threads = Threads(wire.concurrency, "handler")
-        self._watch = LoopWatch(function, wire.emit) if is_async(function) else None
+        self._concurrency = resources.door.concurrency
+        self._shared = HandlerResources(endpoint, answers, resources, RequestSlots(self._concurrency))
+        self._threads = Threads(self._concurrency.requests, "handler")
+        self._concurrency.subscribe(self._resize_threads)
+        self._watch = LoopWatch(function, resources.emit) if is_async(function) else None
         self._run = self._run_in_loop if self._watch else self._run_in_thread
 
     async def call(self, job: Job, departure: Departure) -> Outcome:
@@ -71,14 +73,9 @@ class HandlerCaller:
             departure.stay()
         return outcome
 
-    def resize(self, concurrency: int) -> None:
-        """Let so many requests be in flight, and so many plain functions run."""
-        self._shared.slots.resize(concurrency)
-        self._threads.resize(concurrency)
-
     def guess(self, job: Job) -> int:
-        """One request; what it will say is the handler's own."""
-        prices = self._shared.wire.prices
+        """The price of one request; what the handler will send is not known."""
+        prices = self._shared.run.prices
         return prices.per_call if prices else 0
 
     def close(self) -> None:
@@ -86,6 +83,9 @@ class HandlerCaller:
         self._threads.close()
         if self._watch:
             self._watch.close()
+
+    def _resize_threads(self) -> None:
+        self._threads.resize(self._concurrency.requests)
 
     async def _outcome(self, job: Job, call: Call, started: float) -> Outcome:
         try:
@@ -114,13 +114,13 @@ class HandlerCaller:
             synchronous.close()
 
     def _row(self, job: Job) -> dict[str, Any]:
-        """The record, fresh from the store with every claim, so that the handler may do with it what it likes."""
+        """The columns that the handler is given. Each claim reads the record anew, so the handler may change it."""
         if self._columns is None:
             return job.data
         return {name: value for name, value in job.data.items() if name in self._columns}
 
     def _failure(self, error: BaseException) -> Failure:
-        """Who pays: the first in the chain of causes that knows it, else the record."""
+        """The failure that an exception stands for: the first cause that says so decides, otherwise the record pays."""
         known = next((each for each in _chain(error, set()) if isinstance(each, Classed)), None)
         if known:
             return replace(known.failure, message=one_line(self._without_secrets(known.failure.message)))
@@ -135,18 +135,18 @@ class HandlerCaller:
 
 
 def is_async(function: Function) -> bool:
-    """Whether a handler runs in the loop."""
+    """Whether a handler runs in the event loop."""
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004  an object's own method, not whether it has one
 
 
 def _is_dropped(error: BaseException) -> bool:
-    """Whether the call was dropped from outside, rather than the handler having cancelled something of its own."""
+    """Whether the call was cancelled from outside; a handler may also cancel something of its own."""
     task = asyncio.current_task()
     return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
 
 
 def _chain(error: BaseException | None, seen: set[int]) -> Iterator[BaseException]:
-    """An exception, those it was raised from or on top of, and those of groups among them; nearest first."""
+    """An exception, its causes and contexts, and the members of exception groups among them, nearest first."""
     if error is None or id(error) in seen:
         return
     seen.add(id(error))
@@ -158,7 +158,7 @@ def _chain(error: BaseException | None, seen: set[int]) -> Iterator[BaseExceptio
 
 
 def _own_part(trace: TracebackType | None) -> TracebackType | None:
-    """A traceback without the frames of this package that led to the handler."""
+    """A traceback without the frames of this package that come before the handler's own."""
     while trace and trace.tb_next and trace.tb_frame.f_code.co_filename.startswith(_PACKAGE):
         trace = trace.tb_next
     return trace

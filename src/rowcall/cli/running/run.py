@@ -141,10 +141,10 @@ async def _run(config: Config, flags: dict[str, Any], following: Following, line
     pipeline = _pipeline(config, flags, _listener(progress, lines))
     heard = _obey_signals(pipeline, progress)
     role = flags.get("role", Role.RUN)
-    progress.say(start_text(config, pipeline.concurrency, _processes(config, flags), role))
+    progress.say(start_text(config, pipeline.view.concurrency, _processes(config, flags), role))
     progress.start(pipeline, limit=flags["limit"])
     if lines:
-        lines.began(config, pipeline.concurrency)
+        lines.began(config, pipeline.view.concurrency)
     try:
         with placed(config):
             report = await pipeline.run(_options(flags, progress))
@@ -250,7 +250,7 @@ def _obey_signals(pipeline: Pipeline, progress: ProgressDisplay) -> list[str]:
         if len(heard) > 1:
             pipeline.drop()
             return
-        progress.say(stopping_text(pipeline.in_flight, pipeline.config.stop.grace))
+        progress.say(stopping_text(pipeline.view.in_flight, pipeline.config.stop.grace))
         pipeline.stop(reason)
 
     loop.add_signal_handler(signal.SIGINT, stop, "interrupted")

@@ -84,7 +84,7 @@ async def _run(config: Config, options: Options, latency: float, lasting: float,
         api = await stack.enter_async_context(_fake_api(config, latency))
         progress = ProgressDisplay(sys.stderr, quiet=quiet)
         pipeline = Pipeline(rehearsed, emit=_listener(progress), assembling=_assembling(config, api.url))
-        progress.say(f"rehearsal, nothing is sent: {start_text(config, pipeline.concurrency)}")
+        progress.say(f"rehearsal, nothing is sent: {start_text(config, pipeline.view.concurrency)}")
         progress.start(pipeline, limit=options.limit)
         asyncio.get_running_loop().call_later(lasting, pipeline.stop, _CUT, "seen enough")
         try:

@@ -5,14 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack
+from time import monotonic
 from typing import Any
 
-from rowcall.calls.requests import Caller, CallResources, Departure
+from rowcall.calls.door import Departure, Door
+from rowcall.calls.requests import CallResources
+from rowcall.calls.shared_limits import NoLimits, buckets_of
 from rowcall.client.network import make_client, make_network
 from rowcall.config import Config
+from rowcall.config.units import TokenLimits
 from rowcall.engine.run_parts import call_key
 from rowcall.failures.gate import Gate
-from rowcall.limits.rate import Limit, Rate
+from rowcall.limits.concurrency import Concurrency
+from rowcall.limits.rate_limits import Bucket, reserve
+from rowcall.limits.server_limits import ServerLimits
+from rowcall.limits.token_estimates import Estimate
 from rowcall.model import json_values
 from rowcall.model.job import Job
 from rowcall.model.outcome import Outcome, Success
@@ -40,35 +47,42 @@ async def outcomes(config: Config, samples: Iterable[Sample]) -> AsyncIterator[O
         network = await asyncio.to_thread(make_network, resolved)
         client = await stack.enter_async_context(make_client(config, 1, network))
         request = request_hash(config.fingerprint())
-        wire = CallResources(
+        door = Door(Gate(), ServerLimits(Concurrency(1), learns=False))
+        door.limits = _OwnLimits(buckets_of(config.pace.requests or (), TokenLimits()))
+        resources = CallResources(
             client,
-            _rate(config),
-            1,
+            door,
             call_key=lambda job: call_key(request, job.key, job.input_hash),
             emit=lambda event: None,
             prices=make_prices(config),
         )
-        caller = calls.make_caller(wire)
+        caller = calls.make_caller(resources)
         stack.callback(caller.close)
         for key, data in samples:
-            yield await _call(
-                caller, wire.rate, Job(0, key, 0, 0, 0, (), True, 0, input_hash(data, calls.columns, calls.files), data)
-            )
+            job = Job(0, key, 0, 0, 0, (), True, 0, input_hash(data, calls.columns, calls.files), data)
+            outcome = await caller.call(job, Departure(door))
+            assert outcome is not None, "nothing holds it back"
+            yield outcome
 
 
-def _rate(config: Config) -> Rate:
-    slowest = max(config.pace.requests or (), key=lambda rate: rate.per / rate.count, default=None)
-    return Rate(Limit(slowest.count, slowest.per) if slowest else None)
+class _OwnLimits(NoLimits):
+    """The limits of ``[pace] requests``, for the calls of this process alone."""
 
+    def __init__(self, buckets: tuple[Bucket, ...]) -> None:
+        super().__init__()
+        self._buckets = buckets
+        self._debts = (float("-inf"),) * len(buckets)
 
-async def _call(caller: Caller, rate: Rate, job: Job) -> Outcome:
-    """One call, at its place in the pace."""
-    loop = asyncio.get_running_loop()
-    if not caller.takes_places:
-        await asyncio.sleep(max(0.0, rate.take(loop.time()) - loop.time()))
-    outcome = await caller.call(job, Departure(Gate()))
-    assert outcome is not None, "nothing holds it back"
-    return outcome
+    async def wait(self, estimate: Estimate, *, patient: bool = False) -> bool:
+        """Wait until the next call may leave."""
+        one, nothing = (1.0,) * len(self._buckets), (0.0,) * len(self._buckets)
+        while self._buckets:
+            reserved = reserve(self._buckets, self._debts, [one], nothing, now=monotonic())
+            self._debts = reserved.debts
+            await asyncio.sleep(reserved.leaves[0] if reserved.leaves else reserved.next_in)
+            if reserved.leaves:
+                break
+        return True
 
 
 def outcome_text(outcome: Outcome) -> str:
