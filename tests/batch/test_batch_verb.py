@@ -181,10 +181,10 @@ order = "{order}"
     ("changed", "said"),
     [
         ({}, ""),
-        ({"input": "jsonl"}, "sends the lines of an OpenAI batch file"),
-        ({"preset": "http"}, 'output.format = "openai-batch-output" is for'),
-        ({"output": "jsonl"}, 'order = "completion" is for'),
-        ({"more": "[request]\nbody = 1"}, "[request] means nothing beside"),
+        ({"input": "jsonl"}, "needs an OpenAI batch file as its input"),
+        ({"preset": "http"}, 'output.format = "openai-batch-output" works only with'),
+        ({"output": "jsonl"}, 'order = "completion" works only with'),
+        ({"more": "[request]\nbody = 1"}, "[request] has no effect with"),
     ],
 )
 def test_batch_lines_in_a_config(tmp_path, changed, said):

@@ -140,7 +140,10 @@ async def test_a_store_that_cannot_be_an_input(steps, kind, said):
 
 @pytest.mark.parametrize(
     ("line", "said"),
-    [('path = "in.csv"', "input.path means nothing beside input.store"), ("quoting = true", "input.quoting means")],
+    [
+        ('path = "in.csv"', "input.path has no effect with input.store"),
+        ("quoting = true", "input.quoting has no effect"),
+    ],
 )
 async def test_a_store_is_no_file(steps, line, said):
     """Keys of files and a store exclude each other."""

@@ -393,8 +393,8 @@ def test_all_faults_are_told_at_once_with_their_lines(faults):
     """One look at the message is enough to mend the whole file, from its top to its end."""
     found = faults(BROKEN)
     assert [(line, what) for line, what, _ in found] == [
-        ("1", 'unknown key "nme" above the first table'),
-        ("2", 'unknown key "concurrency" above the first table'),
+        ("1", '"nme" is not a setting outside of tables'),
+        ("2", '"concurrency" is not a setting outside of tables'),
         ("4", "input.path must be text in quotes, not 5"),
         ("5", "input.header must not be empty"),
         ("6", 'input.quoting must be true or false, not "yes"'),
@@ -406,18 +406,21 @@ def test_all_faults_are_told_at_once_with_their_lines(faults):
                 '"http" or "mock", not "opnai"'
             ),
         ),
-        ("10", "api.api_key must not be written out: whoever sees the file sees the key"),
-        ("11", 'api.timeout must be a duration such as "90s", "50ms", "5m" or "2h", not "soon"'),
-        ("12", "api.headers.Authorization must not be written out: whoever sees the file sees the secret"),
+        ("10", "api.api_key must not be written in the file: anybody who can read the file could read the key"),
+        ("11", 'api.timeout must be a duration, such as "90s", "50ms", "5m" or "2h", not "soon"'),
+        (
+            "12",
+            "api.headers.Authorization must not be written in the file: anybody who can read the file could read it",
+        ),
         ("12", "api.headers.X must be text in quotes or a reference"),
-        ("12", "api.headers.x-api-key must not be written out: whoever sees the file sees the secret"),
-        ("13", "api.base_url must not hold a user name or password; a header takes them from the environment"),
-        ("15", 'api.mock.errors must be a share such as "0.3%", from "0%" to "100%", not "120%"'),
-        ("16", 'unknown key "sed" in [api.mock]'),
+        ("12", "api.headers.x-api-key must not be written in the file: anybody who can read the file could read it"),
+        ("13", "api.base_url must not contain a user name or password; send them in a header, as { env = ... }"),
+        ("15", 'api.mock.errors must be a share, such as "0.3%", from "0%" to "100%", not "120%"'),
+        ("16", '"sed" is not a setting of [api.mock]'),
         ("18", 'request.method must be "GET", "POST", "PUT", "PATCH" or "DELETE", not "get"'),
         ("19", "request.params.a must be text, a number, true, false, a reference or a list of these"),
         ("19", "request.params.c is a date or time, which JSON does not have"),
-        ("21", "request.headers.Cookie must not be written out: whoever sees the file sees the secret"),
+        ("21", "request.headers.Cookie must not be written in the file: anybody who can read the file could read it"),
         ("28", "request.body.list[1] is a number that JSON does not have: inf"),
         ("28", "request.body.list[2].time is a date or time, which JSON does not have"),
         ("31", "request.body.deep.big is a number that JSON does not have: 99999999999999999999"),
@@ -427,14 +430,14 @@ def test_all_faults_are_told_at_once_with_their_lines(faults):
         ("37", 'response.schema must be a table, not "answer.json"'),
         ("38", "response.retry.schema must be 0 or more, not -1"),
         ("40", 'output.columns.a must be JMESPath, not "[[": Incomplete expression'),
-        ("41", 'output.path "out.txt" does not say in which format'),
-        ("43", 'unknown key "concurency" in [pace]'),
+        ("41", 'output.path "out.txt" does not say which format to write'),
+        ("43", '"concurency" is not a setting of [pace]'),
         ("44", "pace.concurrency must be 1 or more, not 0"),
-        ("45", 'pace.requests must be a rate above 0 such as "500/min", "10/s" or "200k/day", not 500'),
+        ("45", 'pace.requests must be a rate above 0, such as "500/min", "10/s" or "200k/day", not 500'),
         ("47", "retry.attempts must be a whole number, not 1.5"),
         ("48", "retry.backoff must not begin with a longer wait than its max"),
-        ("50", 'stop.grace must be a duration such as "90s", "50ms", "5m" or "2h", not -1'),
-        ("51", "unknown table [stor]"),
+        ("50", 'stop.grace must be a duration, such as "90s", "50ms", "5m" or "2h", not -1'),
+        ("51", "[stor] is not a table of the config"),
         ("54", 'store.durability must be "full" or "normal", not true'),
         ("55", "store.lease must be more than 0, not 0"),
     ]
@@ -455,10 +458,10 @@ def test_all_faults_are_told_at_once_with_their_lines(faults):
         ("response.retry.empty", -1, "must be 0 or more"),
         ("response.on_truncated.max_tokens", 0, "must be 1 or more"),
         ("stop.max_cost", 0.0, "must be more than 0"),
-        ("stop.max_cost", 1e6, "must be dollars such as 0.25"),
+        ("stop.max_cost", 1e6, "must be an amount in dollars, such as 0.25"),
         ("stop.first_success", 0, "must be more than 0"),
         ("stop.offline_for", 0, "must be more than 0"),
-        ("price.input", -1.0, "must be dollars such as 0.25"),
+        ("price.input", -1.0, "must be an amount in dollars, such as 0.25"),
         ("api.timeout", 0, "must be more than 0"),
         ("api.connect_timeout", 0, "must be more than 0"),
         ("api.mock.seed", 0.5, "must be a whole number"),
@@ -484,20 +487,20 @@ def test_an_error_without_words_of_its_own_has_those_it_came_with():
     with pytest.raises(ValidationError) as caught:
         Even(number=3)
     assert explain(caught.value, Even) == [
-        ConfigFault(("number",), "[number] is wrong: Input should be a multiple of 2, not 3")
+        ConfigFault(("number",), "[number] is not valid: Input should be a multiple of 2, not 3")
     ]
 
 
 def test_an_unknown_key_has_its_suggestion(faults):
     """What comes closest, else the table that has such a key, else everything that could stand there."""
     remedies = {what: remedy for _, what, remedy in faults(BROKEN)}
-    assert remedies['unknown key "nme" above the first table'] == 'did you mean "name"?'
-    assert remedies['unknown key "concurency" in [pace]'] == 'did you mean "concurrency"?'
-    assert remedies['unknown key "sed" in [api.mock]'] == 'did you mean "seed"?'
-    assert remedies["unknown table [stor]"] == 'did you mean "store"?'
-    assert remedies['unknown key "concurrency" above the first table'] == "it belongs in [pace]"
+    assert remedies['"nme" is not a setting outside of tables'] == 'did you mean "name"?'
+    assert remedies['"concurency" is not a setting of [pace]'] == 'did you mean "concurrency"?'
+    assert remedies['"sed" is not a setting of [api.mock]'] == 'did you mean "seed"?'
+    assert remedies["[stor] is not a table of the config"] == 'did you mean "store"?'
+    assert remedies['"concurrency" is not a setting outside of tables'] == "it belongs in [pace]"
     [(_, _, remedy)] = faults(MINIMAL + "[retry]\nzzz = 1\n")
-    assert remedy == "known here: attempts, backoff, max_wait"
+    assert remedy == "the settings are: attempts, backoff, max_wait"
 
 
 def test_a_key_that_is_written_out_is_told_what_to_write(faults):
@@ -529,9 +532,9 @@ def test_a_key_is_one_of_the_three_references(faults, key):
         ("", [("[input] is missing", "path ="), ("[api] is missing", "preset =")]),
         ("[input]\n[api]\n", [("input.path is missing", "records.csv"), ("api.preset is missing", '"http"')]),
         (REST.replace("base_url", "# "), [("api.base_url is missing", "base_url =")]),
-        (REST.replace("http", "openai", 1), [('request.body is missing; preset = "openai" sends one', "model")]),
-        (REST.replace("http", "mock", 1), [('request.body is missing; preset = "mock" sends one', "model")]),
-        (REST.replace("http", "ollama", 1), [('request.body is missing; preset = "ollama" sends one', "model")]),
+        (REST.replace("http", "openai", 1), [('request.body is missing; preset = "openai" needs one', "model")]),
+        (REST.replace("http", "mock", 1), [('request.body is missing; preset = "mock" needs one', "model")]),
+        (REST.replace("http", "ollama", 1), [('request.body is missing; preset = "ollama" needs one', "model")]),
         (
             MINIMAL.replace("mock", "anthropic"),
             [(f"request.body.{key} is missing", "max_tokens = 1000") for key in ("max_tokens", "messages")],
@@ -584,7 +587,7 @@ def test_a_fault_in_an_override_is_not_blamed_on_the_file(faults):
     found = faults(MINIMAL + "[pace]\nconcurrency = 5\n", **{"pace.concurrency": 0, "pace.requets": "1/s"})
     assert [(where, what) for where, what, _ in found] == [
         ("pace.concurrency (by flag or variable)", "pace.concurrency must be 1 or more, not 0"),
-        ("pace.requets (by flag or variable)", 'unknown key "requets" in [pace]'),
+        ("pace.requets (by flag or variable)", '"requets" is not a setting of [pace]'),
     ]
 
 
@@ -597,12 +600,12 @@ def test_an_override_below_what_is_no_table_leaves_the_fault_to_the_file(faults)
 @pytest.mark.parametrize(
     ("text", "line", "said", "remedy"),
     [
-        ("a = 1\nb = hello\n", "2", "not valid TOML at column 5: Invalid value", "quotes"),
+        ("a = 1\nb = hello\n", "2", "is not valid TOML at column 5: Invalid value", "quotes"),
         ('a = "C:\\data"\n', "1", "Unescaped", "single quotes"),
         ("[a]\nb = 1\nb = 2\n", "3", "Cannot overwrite a value", "twice"),
         ("my key = 1\n", "1", "Expected '=' after a key", "key = value"),
         ('\n\na = "open', "3", "at the end of the file", ""),
-        ("a = " + "1" * 5000, "1", "not valid TOML", ""),
+        ("a = " + "1" * 5000, "1", "is not valid TOML", ""),
         (b"a = 1\nb = '\xe9'\n", "2", "is not UTF-8", "UTF-8"),
     ],
 )
@@ -626,7 +629,7 @@ def test_a_missing_file_has_a_way_to_get_one(tmp_path):
         load(tmp_path / "config.toml")
     [problem] = caught.value.problems
     assert problem.where == str(tmp_path / "config.toml")
-    assert problem.what == "there is no such file"
+    assert problem.what == "does not exist"
     assert "rowcall init --demo" in problem.remedy
     with pytest.raises(ConfigError, match=r"name the file: .*config\.toml"):
         load(tmp_path)
@@ -636,7 +639,7 @@ def test_a_byte_order_mark_and_windows_line_ends_are_fine(write):
     """A config saved by a Windows editor loads, and its faults have the right lines."""
     text = MINIMAL.replace("\n", "\r\n").encode("utf-8-sig")
     assert load(write(text)).name
-    with pytest.raises(ConfigError, match=r"config\.toml:8: unknown key"):
+    with pytest.raises(ConfigError, match=r"config\.toml:8: .* is not a setting"):
         load(write(text + b"[pace]\r\nx = 1\r\n"))
 
 
@@ -719,7 +722,7 @@ def test_a_handler_needs_no_request(write):
 )
 def test_a_handler_beside_a_request_is_refused(write, beside):
     """What a handler does by itself cannot stand beside it; the message names the line."""
-    with pytest.raises(ConfigError, match=r"config\.toml:\d+: .* means nothing beside \[handler\]"):
+    with pytest.raises(ConfigError, match=r"config\.toml:\d+: .* has no effect with \[handler\]"):
         load(write(HANDLER + beside))
 
 

@@ -247,14 +247,14 @@ def test_unresolved_references_of_a_config_have_their_lines(folder):
     error = refused(lambda: config.resolve({}))
     lines = [problem.where.removeprefix(f"{folder}/config.toml:") for problem in error.problems]
     assert sorted(lines, key=int) == ["5", "6", "10", "13", "14", "17"]
-    assert "the file of response.schema is no JSON" in str(error)
+    assert "the file of response.schema is not valid JSON" in str(error)
 
 
 def test_a_key_that_no_header_can_carry_is_refused(folder):
     """A key with a typographic quote or a line break in it is refused before any call, and not shown."""
     for key in (f"“{HIDDEN}”", f"{HIDDEN}\nX: y"):
         error = refused(lambda key=key: load(folder / "config.toml").resolve({"KEY": key}))
-        assert "<secret KEY> is empty or holds characters" in str(error)
+        assert "<secret KEY> is empty or contains characters" in str(error)
         assert HIDDEN not in str(error)
 
 

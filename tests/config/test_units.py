@@ -40,7 +40,7 @@ def test_durations_are_exact():
 )
 def test_what_is_no_duration_is_refused_with_an_example(value):
     """Anything else is refused, and the message shows how a duration is written."""
-    with pytest.raises(ValueError, match='must be a duration such as "90s"'):
+    with pytest.raises(ValueError, match='must be a duration, such as "90s"'):
         parse_duration(value)
 
 
@@ -86,7 +86,7 @@ def test_a_rate_is_written_as_people_write_it():
 )
 def test_what_is_no_rate_is_refused_with_an_example(value):
     """Anything else, and a rate of nothing, is refused, and the message shows how a rate is written."""
-    with pytest.raises(ValueError, match='must be a rate above 0 such as "500/min"'):
+    with pytest.raises(ValueError, match='must be a rate above 0, such as "500/min"'):
         parse_rate(value)
 
 
@@ -99,7 +99,7 @@ def test_a_share_is_a_percentage_or_a_plain_number(value, share):
 @pytest.mark.parametrize("value", ["101%", "-1%", "1", 1.01, -0.1, 2, math.nan, True, None, 10**400, "%"])
 def test_what_is_no_share_is_refused_with_an_example(value):
     """Anything beyond the whole, and text without a percent sign, is refused."""
-    with pytest.raises(ValueError, match=r'must be a share such as "0.3%"'):
+    with pytest.raises(ValueError, match=r'must be a share, such as "0.3%"'):
         parse_share(value)
 
 
@@ -115,5 +115,5 @@ def test_size(value, size):
 @pytest.mark.parametrize("value", ["", "MB", "-1", "1 MiB", "many", True, None, [1]])
 def test_what_is_no_size(value):
     """Anything else is refused with an example."""
-    with pytest.raises(ValueError, match='must be a size such as "20MB"'):
+    with pytest.raises(ValueError, match='must be a size, such as "20MB"'):
         parse_size(value)

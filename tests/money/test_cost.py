@@ -151,9 +151,9 @@ async def test_two_processes_share_one_budget(project, till):
 @pytest.mark.parametrize(
     ("table", "said"),
     [
-        ("", "needs to know what a call costs"),
-        ("[price]\ncached = 1\n", "needs to know what a call costs"),
-        ("[price]\ninput = -1\n", "must be dollars such as 0.25"),
+        ("", "needs the price of a call"),
+        ("[price]\ncached = 1\n", "needs the price of a call"),
+        ("[price]\ninput = -1\n", "must be an amount in dollars, such as 0.25"),
         ('[price]\nfrom = "thin air"\n', 'price.from must be "genai-prices" or "reply"'),
     ],
 )

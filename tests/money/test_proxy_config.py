@@ -72,10 +72,10 @@ async def test_a_proxy_that_is_down_costs_nothing(project):
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        (['proxy = "http://me:pr-secret@p:1"'], "api.proxy must not hold a user name or password"),
+        (['proxy = "http://me:pr-secret@p:1"'], "api.proxy must not contain a user name or password"),
         (['proxy = "socks5://127.0.0.1:1080"'], "SOCKS proxies are not supported"),
         (['ca_file = "none.pem"'], "none.pem cannot be read"),
-        (['client_key = "me.key"'], "api.client_key is the key of a certificate"),
+        (['client_key = "me.key"'], "api.client_key needs its certificate"),
     ],
 )
 async def test_what_cannot_be_used_is_said_at_the_start(project, lines, said):

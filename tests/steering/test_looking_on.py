@@ -124,8 +124,8 @@ async def test_a_killed_run(project):
     ("args", "said"),
     [
         (("pause=yes",), "pause must be true or false"),
-        (("concurrency=0",), "concurrency must be a whole number from 1"),
-        (("max_cost=-1",), "max_cost must be an amount of dollars above 0"),
+        (("concurrency=0",), "concurrency must be a whole number of at least 1"),
+        (("max_cost=-1",), "max_cost must be an amount in dollars above 0"),
         (("speed=9",), "NAME=VALUE, with one of: concurrency, requests, tokens, max_cost, pause"),
         (("concurrency=9",), "--keep lets the next run follow it"),
     ],

@@ -1,4 +1,4 @@
-"""The config file: one model per table, references to secrets and files, every fault with its line."""
+"""The config file: one model per table, references to secrets and files, and every error with its line."""
 
 from rowcall.config.config import Config
 from rowcall.config.dotenv import environment

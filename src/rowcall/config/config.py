@@ -1,4 +1,4 @@
-"""The whole config: its tables, the paths in it, its references."""
+"""The whole config: its tables, its paths and its references."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ _NAME = re.compile(r"\w[\w.-]{0,99}")
 
 @dataclass(frozen=True, slots=True)
 class SettingOrigin:
-    """Where a config comes from.
+    """Where the settings of a config come from.
 
     Attributes:
-        file: the config file as it was named.
-        lines: the line of every key in it.
-        overridden: keys that a flag or a variable set instead.
-        written: the settings as written, without any default.
-        env_file: variables that the environment does not have; None: ``.env`` beside the config file.
-        shown: what messages call the file, where that is not its path and line.
+        file: the config file, as the user named it.
+        lines: the line of every key in the file.
+        overridden: keys that a flag or a variable sets instead of the file.
+        written: the settings as written, without defaults.
+        env_file: file of variables that the environment lacks. None: ``.env`` beside the config file.
+        shown: the name of the file in messages. Empty: its path and line.
     """
 
     file: Path
@@ -64,7 +64,7 @@ class SettingOrigin:
     shown: str = ""
 
     def where(self, path: KeyPath) -> str:
-        """``config.toml:12`` for a key or the nearest table around it; who set it, where that was not the file."""
+        """Return ``config.toml:12`` for a key or the nearest table around it, or who set it if the file did not."""
         if self.overrides(path):
             return f"{dotted(path)} (by flag or variable)"
         if self.shown:
@@ -73,13 +73,13 @@ class SettingOrigin:
         return f"{self.file}:{line}" if line else str(self.file)
 
     def line(self, path: KeyPath) -> int:
-        """The line of a key or of the nearest table around it; 0 where there is none, and for overrides."""
+        """Return the line of a key or of the nearest table around it; 0 for overrides and for unknown keys."""
         if self.overrides(path):
             return 0
         return next((self.lines[path[:n]] for n in range(len(path), 0, -1) if path[:n] in self.lines), 0)
 
     def has(self, path: KeyPath) -> bool:
-        """Whether the file says something there."""
+        """Return whether the file sets this key."""
         node: Any = self.written
         for part in path:
             if not isinstance(node, dict) or part not in node:
@@ -88,24 +88,26 @@ class SettingOrigin:
         return True
 
     def overrides(self, path: KeyPath) -> bool:
-        """Whether a flag or a variable says it."""
+        """Return whether a flag or a variable sets this key."""
         return any(path[: len(key)] == key for key in self.overridden)
 
 
-def _fit_name(name: str) -> str:
+def _checked_name(name: str) -> str:
     if not _NAME.fullmatch(name):
-        raise ValueError("must be at most 100 letters, digits, - _ and . and begin with a letter or digit")
+        raise ValueError("must be at most 100 letters, digits, - _ and . and start with a letter or digit")
     return name
 
 
 class Config(ConfigTable):
-    """The settings of one batch job, checked, as ``load`` gives them.
+    """The checked settings of one batch job, as ``load`` returns them.
 
     Paths in the tables are as written; ``input_path``, ``output_path`` and a file in ``store_location`` are absolute,
-    and ``-`` stays ``-``. References are as written; ``resolve`` gives a copy in which they are replaced.
+    and ``-`` stays ``-``. References are as written; ``resolve`` returns a copy in which they are replaced.
     """
 
-    name: Annotated[str, AfterValidator(_fit_name)]
+    # One field per table of the config file: as many as the file has tables.
+
+    name: Annotated[str, AfterValidator(_checked_name)]
     input: InputTable
     api: ApiTable
     request: RequestTable = RequestTable()
@@ -122,17 +124,17 @@ class Config(ConfigTable):
     _origin: SettingOrigin = PrivateAttr()
 
     def model_post_init(self, context: SettingOrigin) -> None:
-        """Keep the origin, which is what a config is validated in the context of."""
+        """Keep the origin, which ``load`` passes as pydantic's validation context."""
         self._origin = context
 
     @property
     def file(self) -> Path:
-        """The config file as it was named."""
+        """The config file, as the user named it."""
         return self._origin.file
 
     @property
     def written(self) -> SettingsTree:
-        """The settings as they were written, those of flags and variables among them, without any default."""
+        """The settings as written, with those of flags and variables, without defaults."""
         return self._origin.written
 
     @property
@@ -142,25 +144,25 @@ class Config(ConfigTable):
 
     @property
     def input_path(self) -> Path:
-        """The input; ``Path("-")`` is standard input."""
+        """The input file; ``Path("-")`` is standard input."""
         return self._absolute(self.input.path)
 
     @property
     def output_path(self) -> Path | None:
-        """The export; ``Path("-")`` is standard output, None is no export."""
+        """The export file; ``Path("-")`` is standard output, None means no export."""
         return None if self.output.path is None else self._absolute(self.output.path)
 
     @property
     def output_format(self) -> str:
-        """The format of the export: as written, or by the end of its name; csv where neither says."""
+        """The format of the export: as written, else by the suffix of the file, else csv."""
         return self.output.format or EXPORT_SUFFIXES.get(Path(self.output.path or "").suffix.lower(), "csv")
 
     @property
     def store_location(self) -> StoreLocation:
-        """The database; a reference to it is followed now.
+        """The store. If the config names it by a reference, the reference is followed now.
 
         Raises:
-            ConfigError: a reference that leads nowhere, or to what is no place.
+            ConfigError: the reference cannot be followed, or what it names is neither a file nor a URL.
         """
         try:
             return StoreLocation.of(self._store_as_written(), self.folder)
@@ -168,11 +170,11 @@ class Config(ConfigTable):
             raise ConfigError(Problem(self.where(_STORE), f"store.path {error}")) from None
 
     def path_of(self, written: str | None) -> Path | None:
-        """A path of the config, absolute; None for None."""
+        """Make a path of the config absolute; None stays None."""
         return None if written is None else self._absolute(written)
 
     def variables(self) -> Mapping[str, str]:
-        """The process environment, completed by ``.env`` beside the config file or the file named instead."""
+        """Return the process environment, completed by ``.env`` beside the config file or the file named instead."""
         return environment(self._origin.env_file or self.folder / ".env", os.environ)
 
     def own_files(self) -> tuple[Path, ...]:
@@ -186,22 +188,23 @@ class Config(ConfigTable):
         return (self.file, self._origin.env_file or self.folder / ".env", *named)
 
     def where(self, path: KeyPath) -> str:
-        """Where a key is written, for messages: ``config.toml:12``."""
+        """Return where a key is written, for messages: ``config.toml:12``."""
         return self._origin.where(path)
 
     def settings(self) -> dict[str, Any]:
-        """The settings in force as JSON values; secrets by name, durations in seconds."""
+        """Return the settings in force as JSON values, secrets by name and durations in seconds."""
         settings: dict[str, Any] = json.loads(json.dumps(self.model_dump(by_alias=True), default=str))
         return settings
 
     def fingerprint(self) -> dict[str, Any]:
-        """What all records of this job send, as written, for hashing.
+        """Return what all records of this job send, as written, for hashing.
 
-        That is ``[request]``, the preset and the base URL; files by the SHA-256 of their contents, secrets by name;
-        nothing that a preset adds. Where there is a handler, it is its path and version.
+        That is ``[request]``, the preset and the base URL, with files as the SHA-256 of their contents and secrets by
+        name. What a preset adds is left out, so that a new version of rowcall does not change the request. For a
+        handler it is the handler's path and version.
 
         Raises:
-            ConfigError: files that cannot be read.
+            ConfigError: a file cannot be read.
         """
         if self.handler:
             return {"handler": {"path": self.handler.path, "version": self.handler.version}}
@@ -218,34 +221,33 @@ class Config(ConfigTable):
         return {"preset": api.get("preset"), "base_url": api.get("base_url"), "request": printed}
 
     def resolve(self, environ: Mapping[str, str] | None = None) -> Config:
-        """A copy with every reference replaced: files by their text, variables and commands by a ``Secret``.
+        """Return a copy with every reference replaced: files by their text, variables and commands by a ``Secret``.
 
-        A key or a header that is a secret becomes a ``Secret`` wherever it comes from, ``response.json_schema`` the
-        JSON of its file. Runs commands and reads files: not for an event loop.
+        The API key and secret headers become a ``Secret`` wherever they come from; ``response.json_schema`` becomes
+        the JSON of its file. This runs commands and reads files, so do not call it in an event loop.
 
         Args:
-            environ: the variables; None is the process environment, completed by the
-                config's file of variables.
+            environ: the variables. None: those of the process and of the env file.
 
         Raises:
-            ConfigError: every reference that leads nowhere.
+            ConfigError: lists every reference that cannot be followed.
         """
         variables = self.variables() if environ is None else environ
         return self._resolved(Resolver(self.folder, variables, self.where, env_file=self._origin.env_file))
 
     def masked(self, stand_in: Callable[[Reference], str]) -> Config:
-        """As ``resolve``, with a stand-in for every secret: no variable is read, no command runs.
+        """Return the same as ``resolve`` with a stand-in for every secret. No variable is read and no command runs.
 
         Args:
-            stand_in: what stands for the secret behind a reference; fit for a header, and never twice the same.
+            stand_in: returns the text for a reference to a secret: valid in a header, and unique.
 
         Raises:
-            ConfigError: files that cannot be read, but for those that hold secrets.
+            ConfigError: a file cannot be read. Files with secrets are not read.
         """
         return self._resolved(Masker(self.folder, stand_in, self.where))
 
     def source_of(self, path: KeyPath) -> str:
-        """Where a setting comes from: ``config.toml:12``, ``flag or variable``, ``default``."""
+        """Return where a setting comes from: ``config.toml:12``, ``flag or variable`` or ``default``."""
         if self._origin.overrides(path):
             return "flag or variable"
         return self.where(path) if self._origin.has(path) else "default"

@@ -1,7 +1,8 @@
-r"""The file ``.env``: ``NAME=value`` lines for what people do not want to export.
+r"""The file ``.env``: ``NAME=value`` lines for variables that people do not want to export.
 
-``export`` before a name, blank lines and lines that begin with ``#`` are fine. A value in single quotes is taken as
-it is; in double quotes ``\n``, ``\"`` and ``\\`` are undone; without quotes it ends before `` #``.
+``export`` before a name is allowed. Blank lines and lines that start with ``#`` are skipped. A value in single quotes
+is taken literally. In double quotes the escapes ``\n``, ``\"`` and ``\\`` work. A value without quotes ends
+before `` #``.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ _ESCAPES = {"n": "\n"}
 
 
 def environment(env_file: Path, environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables of ``environ``, completed by those of a ``.env`` file if there is one.
+    """Return the variables of ``environ``, completed by those of a ``.env`` file if there is one.
 
     Raises:
-        ConfigError: the file cannot be read, or lines of it cannot; all of them. No value is repeated.
+        ConfigError: the file cannot be read, or lists every line that cannot. It repeats no value.
     """
     return {**_read(env_file), **environ}
 
@@ -51,7 +52,9 @@ def _parse(text: str, name: str) -> dict[str, str]:
         if found := _LINE.fullmatch(line):
             variables[found["name"]] = _value(found)
         else:
-            problems.append(Problem(f"{name}:{number}", "is no line of the form NAME=value", 'as in API_KEY="..."'))
+            problems.append(
+                Problem(f"{name}:{number}", "is not a line of the form NAME=value", 'example: API_KEY="..."')
+            )
     if problems:
         raise ConfigError(*problems)
     return variables

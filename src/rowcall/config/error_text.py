@@ -1,4 +1,4 @@
-"""Faults of a config in plain words: what pydantic found."""
+"""Turns what pydantic finds wrong in a config into plain messages."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _PRESETS = 'preset = "{}" or "{}"'.format('", "'.join(list(PRESET_DEFAULTS)[:-1]
 _REMEDIES: dict[KeyPath, str] = {
     ("input",): '[input] names the records: path = "records.csv"',
     ("input", "path"): 'path = "records.csv", or "-" for standard input',
-    ("api",): f"[api] says who is called: {_PRESETS}",
+    ("api",): f"[api] names the API: {_PRESETS}",
     ("api", "preset"): _PRESETS,
     ("api", "api_key"): 'api_key = { env = "NAME" }, { file = "key.txt" } or { command = "pass show key" }',
-    ("api", "proxy"): 'proxy = { env = "NAME" }; the variable holds http://user:password@host:port',
+    ("api", "proxy"): 'proxy = { env = "NAME" }; the variable contains http://user:password@host:port',
     ("store", "path"): 'path = "reviews.db", or { env = "DATABASE_URL" }',
     ("response", "schema"): 'schema = { file = "answer.schema.json" }, or the JSON Schema itself as a table',
 }
-"""What to write, by key."""
+"""What to write instead, by key."""
 
 _WORDS: dict[str, Callable[[dict[str, Any]], str]] = {
     "missing": lambda context: "is missing",
@@ -46,15 +46,15 @@ _WORDS: dict[str, Callable[[dict[str, Any]], str]] = {
     "too_short": lambda context: "must not be empty",
     "value_error": lambda context: str(context["error"]),
 }
-"""What each of pydantic's errors says here (https://docs.pydantic.dev/latest/errors/validation_errors/)."""
+"""The message for each error type of pydantic (https://docs.pydantic.dev/latest/errors/validation_errors/)."""
 
-_SAY_ENOUGH = ("missing", "string_too_short", "too_short", "value_error")
-"""Errors whose words need no value behind them."""
+_WITHOUT_VALUE = ("missing", "string_too_short", "too_short", "value_error")
+"""Error types whose message does not repeat the value."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigFault:
-    """One fault: the way to it in the tree, what it is, what to do."""
+    """One error in a config: its key, what is wrong, and what to do."""
 
     path: KeyPath
     what: str
@@ -62,17 +62,17 @@ class ConfigFault:
 
 
 def explain(error: ValidationError, model: type[BaseModel]) -> list[ConfigFault]:
-    """What pydantic found, in the words of the config."""
+    """Return what pydantic found, in the words of the config file."""
     return [_fault(details, model) for details in error.errors(include_url=False)]
 
 
 def name_of(path: KeyPath) -> str:
-    """How a message calls a key: ``pace.concurrency``; a table by its brackets."""
+    """Return a key as messages write it: ``pace.concurrency``; a table in brackets."""
     return f"[{path[0]}]" if len(path) == 1 and path[0] != "name" else dotted(path)
 
 
 def is_secret(path: KeyPath) -> bool:
-    """Whether a secret may stand there, so that its value is shown in no message."""
+    """Return whether the value there may be a secret, so that no message may show it."""
     return any(path[: len(secret)] == secret for secret in _SECRET_PATHS)
 
 
@@ -80,8 +80,8 @@ def _fault(details: ErrorDetails, model: type[BaseModel]) -> ConfigFault:
     path, kind = details["loc"], details["type"]
     if kind == "extra_forbidden":
         return _unknown_key(path, details["input"], model)
-    words = _WORDS[kind](details.get("ctx", {})) if kind in _WORDS else f"is wrong: {details['msg']}"
-    shown = "" if kind in _SAY_ENOUGH or is_secret(path) else f", not {quoted(details['input'])}"
+    words = _WORDS[kind](details.get("ctx", {})) if kind in _WORDS else f"is not valid: {details['msg']}"
+    shown = "" if kind in _WITHOUT_VALUE or is_secret(path) else f", not {quoted(details['input'])}"
     remedy = "" if kind == "literal_error" else _REMEDIES.get(path, "")
     return ConfigFault(path, f"{name_of(path)} {words}{shown}", remedy)
 
@@ -89,26 +89,26 @@ def _fault(details: ErrorDetails, model: type[BaseModel]) -> ConfigFault:
 def _unknown_key(path: KeyPath, value: Any, model: type[BaseModel]) -> ConfigFault:
     outer, key = path[:-1], str(path[-1])
     if isinstance(value, dict):
-        what = f"unknown table [{dotted(path)}]"
+        what = f"[{dotted(path)}] is not a table of the config"
     else:
-        what = f'unknown key "{key}" ' + (f"in [{dotted(outer)}]" if outer else "above the first table")
+        what = f'"{key}" is not a setting ' + (f"of [{dotted(outer)}]" if outer else "outside of tables")
     return ConfigFault(path, what, _suggestion(outer, key, dict(_keys_by_table(model))))
 
 
 def _suggestion(outer: KeyPath, key: str, known: dict[KeyPath, list[str]]) -> str:
-    """The key of this table that comes closest, the table that has this key, or all that this table knows."""
+    """Suggest the most similar key of this table, the table that has this key, or all keys of this table."""
     close = get_close_matches(key, known[outer], n=1)
     if close:
         return f'did you mean "{close[0]}"?'
     home = next((table for table, keys in known.items() if key in keys), None)
-    return f"it belongs in [{dotted(home)}]" if home else f"known here: {', '.join(known[outer])}"
+    return f"it belongs in [{dotted(home)}]" if home else f"the settings are: {', '.join(known[outer])}"
 
 
 def _keys_by_table(model: type[BaseModel], path: KeyPath = ()) -> Iterator[tuple[KeyPath, list[str]]]:
-    """The keys of a model and of the models inside it."""
+    """Yield the keys of a model and of the models inside it."""
     fields = {field.alias or name: field.annotation for name, field in model.model_fields.items()}
     yield path, list(fields)
     for name, annotation in fields.items():
-        for inner in (annotation, *get_args(annotation)):  # a table that may be left out is ``Table | None``
+        for inner in (annotation, *get_args(annotation)):  # an optional table is annotated ``Table | None``
             if isinstance(inner, type) and issubclass(inner, BaseModel):
                 yield from _keys_by_table(inner, (*path, name))

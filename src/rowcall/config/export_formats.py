@@ -18,4 +18,4 @@ EXPORT_SUFFIXES: Mapping[str, ExportFormat] = {
     ".sqlite": "sqlite",
     ".sqlite3": "sqlite",
 }
-"""The format of an export by the end of its file's name."""
+"""The format of an export by the suffix of its file."""

@@ -1,8 +1,8 @@
-"""Where each key of a TOML file stands.
+"""Finds the line of each key of a TOML file.
 
-tomllib says nothing about lines once a file is read. This scanner walks a text that tomllib has accepted and
-notes the line of every key, table and list item under its path: ``("request", "messages", 0, "content")``.
-It relies on the text being valid TOML (https://toml.io/en/v1.0.0) and reads no values.
+tomllib does not return line numbers. This scanner walks through a text that tomllib has accepted and notes the line of
+every key, table and list item under its path: ``("request", "messages", 0, "content")``. It relies on the text being
+valid TOML (https://toml.io/en/v1.0.0) and does not parse values.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import tomllib
 from bisect import bisect_left
 
 KeyPath = tuple[str | int, ...]
-"""The way to a value: names of tables and keys, positions in lists."""
+"""The path of a value: names of tables and keys, positions in lists."""
 
 _PART = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')"""
 _KEY = re.compile(rf"{_PART}(?:[ \t]*\.[ \t]*{_PART})*")
@@ -23,23 +23,23 @@ _PLAIN = re.compile(r"[^,\]}#\n]+")
 
 
 def key_lines(text: str) -> dict[KeyPath, int]:
-    """The line, from 1, of every key, table and list item of ``text``.
+    """Return the line, from 1, of every key, table and list item of ``text``.
 
     Args:
-        text: a TOML document that tomllib reads without an error.
+        text: a TOML document that tomllib accepts.
     """
     return _Scanner(text).scan()
 
 
 def dotted(path: KeyPath) -> str:
-    """A path as people write it: ``body.messages[0].content``."""
+    """Return a path as people write it: ``body.messages[0].content``."""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
 
 
 class _Scanner:
     def __init__(self, text: str) -> None:
         self._text = text
-        self._at = 0
+        self._position = 0
         self._breaks = [found.start() for found in re.finditer("\n", text)]
         self._lines: dict[KeyPath, int] = {}
         self._lengths: dict[KeyPath, int] = {}  # of arrays of tables, so far
@@ -54,32 +54,32 @@ class _Scanner:
         return self._lines
 
     def _next(self) -> str:
-        return self._text[self._at : self._at + 1]
+        return self._text[self._position : self._position + 1]
 
     def _skip_gap(self) -> bool:
-        """Pass white space and comments; False at the end of the text."""
+        """Skip white space and comments; return False at the end of the text."""
         self._take(_GAP)
-        return self._at < len(self._text)
+        return self._position < len(self._text)
 
     def _take(self, pattern: re.Pattern[str]) -> str:
-        found = pattern.match(self._text, self._at)
+        found = pattern.match(self._text, self._position)
         if found is None:
-            raise ValueError(f"not valid TOML at character {self._at}")
-        self._at = found.end()
+            raise ValueError(f"not valid TOML at character {self._position}")
+        self._position = found.end()
         return found.group()
 
     def _skip(self, letters: str) -> None:
         self._skip_gap()
-        self._at += len(letters)
+        self._position += len(letters)
 
     def _line(self) -> int:
-        return bisect_left(self._breaks, self._at) + 1
+        return bisect_left(self._breaks, self._position) + 1
 
     def _key(self) -> KeyPath:
         return _key_parts(self._take(_KEY))
 
     def _header(self) -> KeyPath:
-        brackets = "[[" if self._text.startswith("[[", self._at) else "["
+        brackets = "[[" if self._text.startswith("[[", self._position) else "["
         line = self._line()
         self._skip(brackets)
         self._skip_gap()
@@ -93,7 +93,7 @@ class _Scanner:
         return self._item(path, line) if brackets == "[[" else self._note(path, line)
 
     def _newest(self, path: KeyPath) -> KeyPath:
-        """The table that a part of a header means: of an array of tables the last one."""
+        """Return the table that a part of a header refers to: in an array of tables, the last one."""
         return (*path, self._lengths[path] - 1) if path in self._lengths else path
 
     def _item(self, path: KeyPath, line: int) -> KeyPath:
@@ -125,7 +125,7 @@ class _Scanner:
             self._scalar()
 
     def _scalar(self) -> None:
-        if self._text.startswith(('"""', "'''"), self._at):
+        if self._text.startswith(('"""', "'''"), self._position):
             self._take(_MULTILINE)
         else:
             self._take(_STRING if self._next() in "\"'" else _PLAIN)
@@ -143,7 +143,7 @@ class _Scanner:
             self._pair(path)
 
     def _closed(self, bracket: str) -> bool:
-        """Pass the comma between two items, or the bracket after the last one."""
+        """Skip the comma between two items, or the bracket after the last one; return whether it was the bracket."""
         self._skip_gap()
         if self._next() == ",":
             self._skip(",")
@@ -155,7 +155,7 @@ class _Scanner:
 
 
 def _key_parts(key: str) -> KeyPath:
-    """The names in a dotted key; tomllib itself undoes quotes and escapes."""
+    """Return the names in a dotted key. tomllib parses the key, so that quotes and escapes are right."""
     parts: KeyPath = ()
     node = tomllib.loads(f"{key} = 0")
     while isinstance(node, dict):

@@ -1,4 +1,4 @@
-"""Settings that a live run follows: what ``rowcall set`` takes, as text, and what it means."""
+"""Settings that can be changed during a run with ``rowcall set``, and how their text is parsed."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from rowcall.config.units import Rates, TokenLimits, parse_rates, parse_token_li
 
 @dataclass(frozen=True, slots=True)
 class LiveSettings:
-    """What is set over the config; None: as the config says.
+    """Settings that override the config during a run; None: as in the config.
 
     Attributes:
-        concurrency: most calls in flight.
-        requests: most calls in a time; empty: no limit.
-        tokens: most tokens in a time; all empty: no limit.
-        max_cost: most dollars that all runs of the kind may spend; infinite: no limit.
-        pause: no call leaves.
+        concurrency: the most calls in flight.
+        requests: rate limits of calls; empty: no limit.
+        tokens: rate limits of tokens; empty: no limit.
+        max_cost: the most dollars that all runs of the kind may spend; infinite: no limit.
+        pause: no new call is sent.
     """
 
     concurrency: int | None = None
@@ -29,28 +29,28 @@ class LiveSettings:
     pause: bool = False
 
     def __str__(self) -> str:
-        said = {
+        texts = {
             "concurrency": self.concurrency,
             "requests": None if self.requests is None else ", ".join(map(str, self.requests)) or OFF,
             "tokens": None if self.tokens is None else str(self.tokens) or OFF,
             "max_cost": self.max_cost and (OFF if math.isinf(self.max_cost) else f"{self.max_cost:g}"),
             "pause": "true" if self.pause else None,
         }
-        return ", ".join(f"{name}={value}" for name, value in said.items() if value is not None)
+        return ", ".join(f"{name}={value}" for name, value in texts.items() if value is not None)
 
 
 def parse_live(texts: Mapping[str, str]) -> LiveSettings:
-    """Settings from their texts; what another version of rowcall knows is passed over.
+    """Parse settings; names that this version of rowcall does not know are ignored.
 
     Raises:
-        ValueError: a text that means nothing, with the words for the message.
+        ValueError: a value is not valid; the text is the message.
     """
     return LiveSettings(**{name: LIVE[name](text) for name, text in texts.items() if name in LIVE})
 
 
 def _concurrency(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and int(text)):
-        raise ValueError(f"must be a whole number from 1, not {quoted(text)}")
+        raise ValueError(f"must be a whole number of at least 1, not {quoted(text)}")
     return int(text)
 
 
@@ -63,7 +63,8 @@ def _tokens(text: str) -> TokenLimits:
         return TokenLimits()
     if "=" not in text:
         return parse_token_limits(_parts(text))
-    return parse_token_limits(dict(_pair(part) for part in _parts(text)))
+    pairs = (part.partition("=") for part in _parts(text))
+    return parse_token_limits({name.strip(): rate.strip() for name, _, rate in pairs})
 
 
 def _max_cost(text: str) -> float:
@@ -72,7 +73,7 @@ def _max_cost(text: str) -> float:
     except ValueError:
         dollars = math.nan
     if not dollars > 0:
-        raise ValueError(f"must be an amount of dollars above 0 such as 20 or 0.5, or off, not {quoted(text)}")
+        raise ValueError(f"must be an amount in dollars above 0, such as 20 or 0.5, or off, not {quoted(text)}")
     return dollars
 
 
@@ -86,13 +87,8 @@ def _parts(text: str) -> list[str]:
     return [part.strip() for part in text.split(",")]
 
 
-def _pair(part: str) -> tuple[str, str]:
-    name, _, rate = part.partition("=")
-    return name.strip(), rate.strip()
-
-
 OFF = "off"
-"""The text for no limit at all."""
+"""The text that means no limit."""
 LIVE: dict[str, Callable[[str], Any]] = {
     "concurrency": _concurrency,
     "requests": _requests,
@@ -100,4 +96,4 @@ LIVE: dict[str, Callable[[str], Any]] = {
     "max_cost": _max_cost,
     "pause": _pause,
 }
-"""How the text of each setting is read."""
+"""The parser of each setting."""

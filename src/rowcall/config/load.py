@@ -1,4 +1,4 @@
-"""From a file to a config: read, overrides on top, derived defaults below, every fault at once."""
+"""Loads a config: reads the file, applies overrides and derived defaults, and reports every error at once."""
 
 from __future__ import annotations
 
@@ -13,35 +13,33 @@ from pydantic import ValidationError
 
 from rowcall.config.config import Config, SettingOrigin
 from rowcall.config.cross_checks import SettingsTree, broken_rules, table_in
-from rowcall.config.error_text import ConfigFault, explain
+from rowcall.config.error_text import explain
 from rowcall.config.key_lines import KeyPath, key_lines
 from rowcall.config.preset_defaults import PRESET_DEFAULTS, PresetDefaults
 from rowcall.model.errors import ConfigError, Problem
 
 _SYNTAX_REMEDIES = {
-    "Invalid value": 'text stands in quotes: key = "value"; true and false are lower case',
-    "Unescaped": "in double quotes a backslash begins an escape; single quotes take the text as it is",
-    "Cannot overwrite a value": "the key stands there twice",
-    "Expected '=' after a key": "a line is key = value; a key with spaces or dots in it stands in quotes",
+    "Invalid value": 'put text in quotes: key = "value"; true and false are lower case',
+    "Unescaped": "in double quotes a backslash starts an escape; single quotes take the text literally",
+    "Cannot overwrite a value": "the key appears twice; remove one",
+    "Expected '=' after a key": "write key = value; put a key with spaces or dots in quotes",
 }
-"""What to do about tomllib's errors, by their beginning."""
+"""What to do about tomllib's errors, by how their message starts."""
 
 
 def load(
     path: Path, *, overrides: Mapping[str, Any] | None = None, env_file: Path | None = None, shown: str = ""
 ) -> Config:
-    """Read a config file and check all of it.
-
-    Nothing is called and no reference is followed; see ``Config.resolve``.
+    """Read and check a config file. No reference is followed; see ``Config.resolve``.
 
     Args:
         path: the config file.
-        overrides: settings that go before those of the file, by dotted key: ``{"pace.concurrency": 8}``.
-        env_file: where variables are looked up that the environment does not have; None: ``.env`` beside the file.
-        shown: what messages call the file, which no person has written.
+        overrides: settings that replace those of the file, by dotted key: ``{"pace.concurrency": 8}``.
+        env_file: file of variables that the environment lacks. None: ``.env`` beside the config file.
+        shown: the name of the file in messages, if no person has written it. Empty: its path and line.
 
     Raises:
-        ConfigError: every fault, in the order of the file.
+        ConfigError: lists every error, in the order of the file.
     """
     written, lines = _read(path)
     overridden = _override(written, overrides or {})
@@ -49,15 +47,15 @@ def load(
 
 
 def compose(settings: SettingsTree, *, name: str, further: Mapping[str, Any]) -> Config:
-    """A config that no file holds, checked in the same way; its paths are relative to the current folder.
+    """Make a config without a file, checked in the same way. Its paths are relative to the current folder.
 
     Args:
-        settings: what a file would say.
-        name: what messages call it in the place of the file.
+        settings: the tables of a config file.
+        name: the name in messages, instead of a file's.
         further: more settings, by dotted key.
 
     Raises:
-        ConfigError: every fault.
+        ConfigError: lists every error.
     """
     _override(settings, further)
     return _build(settings, SettingOrigin(Path(name), {}, (), copy.deepcopy(settings)))
@@ -67,7 +65,7 @@ def _read(path: Path) -> tuple[SettingsTree, dict[KeyPath, int]]:
     text = _text(path)
     try:
         return tomllib.loads(text), key_lines(text.replace("\r\n", "\n"))
-    except ValueError as error:  # tomllib's own, and one for a number of more than 4,300 digits
+    except ValueError as error:  # tomllib's own error, and int()'s for more than 4,300 digits
         raise ConfigError(_syntax_problem(path, str(error), text)) from None
     except RecursionError:
         raise ConfigError(Problem(str(path), "is nested too deeply")) from None
@@ -80,8 +78,8 @@ def _text(path: Path) -> str:
         raise ConfigError(
             Problem(
                 str(path),
-                "there is no such file",
-                "`rowcall init` writes one to start from, `rowcall init --demo` one that runs as it is",
+                "does not exist",
+                "`rowcall init` writes a config to start from, `rowcall init --demo` one that runs at once",
             )
         ) from None
     except UnicodeDecodeError as error:
@@ -93,16 +91,16 @@ def _text(path: Path) -> str:
 
 
 def _syntax_problem(path: Path, message: str, text: str) -> Problem:
-    """The message of tomllib with its line in front: ``Invalid value (at line 3, column 7)``."""
+    """Move the line to the front of tomllib's message, as in ``Invalid value (at line 3, column 7)``."""
     found = re.fullmatch(r"(.*) \(at line (\d+), column (\d+)\)", message, re.DOTALL)
     line, place = (found[2], f"at column {found[3]}") if found else (text.count("\n") + 1, "at the end of the file")
     what = found[1] if found else message.removesuffix(" (at end of document)")
     remedy = next((words for start, words in _SYNTAX_REMEDIES.items() if what.startswith(start)), "")
-    return Problem(f"{path}:{line}", f"not valid TOML {place}: {what}", remedy)
+    return Problem(f"{path}:{line}", f"is not valid TOML {place}: {what}", remedy)
 
 
 def _override(data: SettingsTree, overrides: Mapping[str, Any]) -> tuple[KeyPath, ...]:
-    """Put overrides into the settings; those that would have to go into something that is no table stay out."""
+    """Put overrides into the settings; return the keys that were set. One below a value that is not a table is not."""
     return tuple(filter(None, (_put(data, tuple(key.split(".")), value) for key, value in overrides.items())))
 
 
@@ -123,23 +121,20 @@ def _build(data: SettingsTree, origin: SettingOrigin) -> Config:
     except ValidationError as error:
         faults += explain(error, Config)
     if faults:
-        raise ConfigError(*_problems(faults, origin)) from None
+        faults.sort(key=lambda fault: origin.line(fault.path))
+        problems = (Problem(origin.where(fault.path), fault.what, fault.remedy) for fault in faults)
+        raise ConfigError(*problems) from None
     return config
 
 
-def _problems(faults: list[ConfigFault], origin: SettingOrigin) -> list[Problem]:
-    ordered = sorted(faults, key=lambda fault: origin.line(fault.path))
-    return [Problem(origin.where(fault.path), fault.what, fault.remedy) for fault in ordered]
-
-
 def _with_derived(data: SettingsTree, file: Path) -> SettingsTree:
-    """The settings with the defaults that hang on other settings or on the file's name."""
+    """Add the defaults that depend on other settings or on the file's name."""
     name = data.setdefault("name", default_name(file))
     api, request = table_in(data, "api"), table_in(data, "request")
-    place = PRESET_DEFAULTS.get(str(api.get("preset")), PresetDefaults())
-    _default(data, "api", "base_url", place.base_url)
+    preset = PRESET_DEFAULTS.get(str(api.get("preset")), PresetDefaults())
+    _default(data, "api", "base_url", preset.base_url)
     if "handler" not in data:
-        _default(data, "request", "path", place.path or None)
+        _default(data, "request", "path", preset.path or None)
         _default(data, "request", "method", "GET" if request.get("body") is None else "POST")
     _default(data, "input", "path", table_in(data, "input").get("store"))
     _default(data, "store", "path", f"{name}.db")
@@ -147,13 +142,13 @@ def _with_derived(data: SettingsTree, file: Path) -> SettingsTree:
 
 
 def _default(data: SettingsTree, table: str, key: str, value: Any) -> None:
-    """Set a key that the table does not have; a table that is missing comes into being, but for ``[api]``."""
+    """Set a key that the table lacks. A missing table is created, except ``[api]``: that one is reported as missing."""
     if value is not None and (table in data or table != "api") and isinstance(data.setdefault(table, {}), dict):
         data[table].setdefault(key, value)
 
 
 def default_name(file: Path) -> str:
-    """The name of a job that does not say one: the config's own, or its folder's for a plain ``config.toml``."""
+    """Return the default name of a job: that of the config file, or of its folder for a plain ``config.toml``."""
     path = file.resolve() if file.stem == "config" else file
     chosen = path.parent.name if path.stem == "config" else path.stem
     return re.sub(r"^\W+|[^\w.-]+", "-", chosen).strip("-.")[:100] or "rows"

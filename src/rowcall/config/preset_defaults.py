@@ -1,4 +1,4 @@
-"""Where each preset's API is, and what its calls cannot do without; what it means stands in providers/."""
+"""The URL of each preset's API, and what its calls need. How its replies are read: see ``providers/``."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _CHAT = f'[request.body] with model = "..." and {_MESSAGES}'
 
 @dataclass(frozen=True, slots=True)
 class PresetDefaults:
-    """Where an API is.
+    """What the config may leave out for a preset, and what it must contain.
 
     Attributes:
-        base_url: what paths are joined to; None where only the config knows.
-        path: what is asked unless the config says otherwise; ``{model}`` stands for the body's ``model``.
-        sample: a body, as a message shows it; empty where calls need none.
-        needs: keys without which the API refuses every body at ``path``.
-        key: the variable that holds the API's key by custom; empty where it takes none.
+        base_url: the URL that paths are joined to; None if the config must name it.
+        path: the default path; ``{model}`` is replaced by the body's ``model``.
+        sample: an example of a body, for messages; empty if calls need none.
+        needs: keys that every body at ``path`` must have.
+        key: the usual variable for the API key; empty if the API needs no key.
     """
 
     base_url: str | None = None
@@ -51,4 +51,3 @@ PRESET_DEFAULTS: Mapping[str, PresetDefaults] = {
     "mock": PresetDefaults(None, "/chat/completions", _CHAT),
     "openai-batch": PresetDefaults(key="OPENAI_API_KEY"),
 }
-"""By the name of the preset."""

@@ -1,4 +1,4 @@
-"""What stands behind a reference: a variable, a file, the output of a command. No message repeats a secret."""
+"""Reads what a reference refers to: a variable, a file, or the output of a command. No message repeats a secret."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from rowcall.config.secret import Secret
 from rowcall.model import json_values
 
 COMMAND_SECONDS = 60
-"""How long a command may take."""
+"""The longest time that a command may take."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """One reference and its place in the tree, by which messages call it."""
+    """One reference, and its place in the config for messages."""
 
     kind: str
     name: str
@@ -30,7 +30,7 @@ class Reference:
 
 
 class Unresolved(Exception):
-    """A reference leads nowhere: what is wrong, and what to do."""
+    """A reference cannot be followed."""
 
     def __init__(self, what: str, remedy: str) -> None:
         super().__init__(what)
@@ -38,41 +38,41 @@ class Unresolved(Exception):
 
 
 def json_object(text: Any, name: str) -> dict[str, Any]:
-    """The JSON object in the text of a file; ``name`` is the key that wants it."""
+    """Parse the JSON object in the text of a file, for the key ``name``."""
     try:
         value = json_values.loads(text) if isinstance(text, str) else None
     except ValueError as error:
-        raise Unresolved(f"the file of {name} is no JSON: {error}", "") from None
+        raise Unresolved(f"the file of {name} is not valid JSON: {error}", "correct the file") from None
     if not isinstance(value, dict):
         raise Unresolved(f"{name} must be a JSON object, in a file or as a table", "")
     return value
 
 
 def header_secret(secret: Secret) -> Secret:
-    """A secret fit for a header: no white space around it, nothing but printable ASCII."""
+    """Strip white space from a secret, and check that a header can contain it: printable ASCII only."""
     value = secret.reveal().strip()
     if not (value and value.isascii() and value.isprintable()):
         raise Unresolved(
-            f"{secret!r} is empty or holds characters that no HTTP header can carry",
-            "copy it again: a line break, a typographic quote or an invisible character came with it",
+            f"{secret!r} is empty or contains characters that an HTTP header cannot contain",
+            "copy it again, without line breaks, typographic quotes and invisible characters",
         )
     return Secret(secret.name, value)
 
 
 def variable(reference: Reference, environ: Mapping[str, str], env_file: Path | None = None) -> Secret:
-    """The value of a variable; an empty one counts as not set. ``env_file`` is where else it could have stood."""
+    """Return the value of a variable. An empty one counts as not set. ``env_file`` is named in the remedy."""
     value = environ.get(reference.name)
     if not value:
         state = "empty" if value == "" else "not set"
         raise Unresolved(
             f"{reference} needs the variable {reference.name}, which is {state}",
-            f"export {reference.name}=..., or write it into {env_file or '.env beside the config file'}",
+            f"export {reference.name}=..., or add it to {env_file or '.env beside the config file'}",
         )
     return Secret(reference.name, value)
 
 
 def contents(reference: Reference, folder: Path) -> bytes:
-    """The bytes of a file."""
+    """Return the bytes of a file."""
     path = folder / Path(reference.name).expanduser()
     try:
         return path.read_bytes()
@@ -81,34 +81,34 @@ def contents(reference: Reference, folder: Path) -> bytes:
         why = "does not exist" if missing else f"cannot be read: {getattr(error, 'strerror', error)}"
         raise Unresolved(
             f"{reference} needs the file {reference.name}, which {why}",
-            f"paths are relative to the config file; looked for {path}",
+            f"paths are relative to the config file; rowcall looked for {path}",
         ) from None
 
 
 def text_of(reference: Reference, folder: Path) -> str:
-    """The text of a file, UTF-8, kept as it is."""
+    """Return the text of a UTF-8 file, unchanged."""
     try:
         return contents(reference, folder).decode()
     except UnicodeDecodeError as error:
         raise Unresolved(
             f"{reference} needs the file {reference.name}, which is not UTF-8",
-            f"save it as UTF-8; the first wrong byte is number {error.start + 1}",
+            f"save it as UTF-8; the first invalid byte is number {error.start + 1}",
         ) from None
 
 
 def output(reference: Reference, folder: Path, environ: Mapping[str, str]) -> Secret:
-    """What a command prints, without the line break at its end."""
+    """Return what a command prints, without the line break at its end."""
     used = f"{reference} needs the command `{reference.name}`, which"
     try:
         ended = _run(reference.name, folder, environ)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
-        raise Unresolved(f"{used} cannot be started: {why}", "try it in a terminal") from None
+        raise Unresolved(f"{used} cannot be started: {why}", "run it in a terminal to see why") from None
     except subprocess.TimeoutExpired:
-        raise Unresolved(f"{used} took longer than {COMMAND_SECONDS} s", "try it in a terminal") from None
+        raise Unresolved(f"{used} took longer than {COMMAND_SECONDS} s", "run it in a terminal to see why") from None
     if ended.returncode:
         said = _last_line(ended.stderr, hidden=ended.stdout)
-        raise Unresolved(f"{used} ended with exit code {ended.returncode}{said}", "try it in a terminal")
+        raise Unresolved(f"{used} ended with exit code {ended.returncode}{said}", "run it in a terminal to see why")
     value = ended.stdout.rstrip("\r\n")
     if not value:
         raise Unresolved(f"{used} printed nothing", "it must print the secret to its standard output")
@@ -116,8 +116,8 @@ def output(reference: Reference, folder: Path, environ: Mapping[str, str]) -> Se
 
 
 def _run(command: str, folder: Path, environ: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-    """Run a command of the user's own config file; no shell, and the records on stdin are not its own."""
-    return subprocess.run(  # noqa: S603  the user wrote it to be run
+    """Run a command of the config file, without a shell. It must not read the records on rowcall's own stdin."""
+    return subprocess.run(  # noqa: S603  the user wrote the command in their own config
         shlex.split(command),
         cwd=folder,
         env=dict(environ),
@@ -131,7 +131,7 @@ def _run(command: str, folder: Path, environ: Mapping[str, str]) -> subprocess.C
 
 
 def _last_line(stderr: str, *, hidden: str) -> str:
-    """The last line on stderr, at most 200 characters, without anything that was printed on stdout."""
+    """Return the last line on stderr, at most 200 characters, without the secret if it was also printed on stdout."""
     lines = stderr.split("\n") if stderr.strip() else []
     last = next((line.strip() for line in reversed(lines) if line.strip()), "")
     for secret in filter(None, map(str.strip, hidden.splitlines())):

@@ -1,6 +1,7 @@
-"""References: ``{ env = "NAME" }``, ``{ file = "prompt.md" }`` and ``{ command = "pass show key" }`` in any tree.
+"""References: ``{ env = "NAME" }``, ``{ file = "prompt.md" }`` and ``{ command = "pass show key" }`` in the config.
 
-A table with exactly one of these keys and a text is a reference. A file gives its text, the other two a ``Secret``.
+A table with exactly one of these keys and a text is a reference. A file becomes its text; the other two become a
+``Secret``.
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ SECRET_HEADERS = frozenset(
         "x-goog-api-key",
     }
 )
-"""Headers, in lower case, whose values are secrets."""
+"""Names of headers, in lower case, whose values are secrets."""
 
 Where = Callable[[KeyPath], str]
-"""Says where a value of the tree is written: ``config.toml:12``."""
+"""Returns where a value is written: ``config.toml:12``."""
 
 
 def is_reference(node: Any) -> bool:
-    """Whether a node of a tree is a reference."""
+    """Return whether a value of the config is a reference."""
     if not isinstance(node, dict) or len(node) != 1:
         return False
     [(kind, name)] = node.items()
@@ -61,10 +62,10 @@ def files_in(node: Any) -> Iterator[str]:
 
 
 def fingerprint(tree: Any, *, folder: Path, where: Where = dotted) -> Any:
-    """The tree for hashing: a file reference as the SHA-256 of its contents, secrets by their names.
+    """Return the tree for hashing: files as the SHA-256 of their contents, secrets by their names.
 
     Raises:
-        ConfigError: files that cannot be read; all of them.
+        ConfigError: lists every file that cannot be read.
     """
     printer = Fingerprinter(folder, where)
     value = printer.tree(tree, ())
@@ -72,15 +73,15 @@ def fingerprint(tree: Any, *, folder: Path, where: Where = dotted) -> Any:
     return value
 
 
-class _Walker(ABC):
-    """Replaces the references of trees and keeps what went wrong until ``finish``."""
+class _ReferenceReplacer(ABC):
+    """Replaces the references in trees, and collects errors until ``finish``."""
 
     def __init__(self, where: Where) -> None:
         self._where = where
         self._problems: list[Problem] = []
 
     def tree(self, node: Any, path: KeyPath) -> Any:
-        """The node with every reference in it replaced; None for one that leads nowhere."""
+        """Return the node with every reference in it replaced; by None if it cannot be followed."""
         if is_reference(node):
             [(kind, name)] = node.items()
             return self.checked(path, self._replace, Reference(kind, name, path))
@@ -91,11 +92,14 @@ class _Walker(ABC):
         return node
 
     def table(self, table: dict[str, Any], path: KeyPath) -> dict[str, Any]:
-        """A table of names, which is itself no reference whatever its one name is, with its values replaced."""
+        """Replace the references in the values of a table.
+
+        The table itself is not a reference, even if its only key is ``env``: a header may have that name.
+        """
         return {name: self.tree(value, (*path, name)) for name, value in table.items()}
 
     def checked(self, path: KeyPath, read: Callable[..., Any], *args: Any) -> Any:
-        """What ``read`` gives; None, and a problem kept, where that leads nowhere."""
+        """Return what ``read`` returns; if it fails, note the error and return None."""
         try:
             return read(*args)
         except Unresolved as error:
@@ -103,24 +107,24 @@ class _Walker(ABC):
             return None
 
     def finish(self) -> None:
-        """Raise what went wrong, if anything did."""
+        """Raise all errors together, if there are any."""
         if self._problems:
             raise ConfigError(*self._problems)
 
     @abstractmethod
     def _replace(self, reference: Reference) -> Any:
-        """What stands in a reference's place."""
+        """Return the value that replaces a reference."""
 
 
-class Fingerprinter(_Walker):
-    """Replaces file references by the SHA-256 of the contents and leaves secrets named."""
+class Fingerprinter(_ReferenceReplacer):
+    """Replaces file references by the SHA-256 of the contents, and leaves secrets as their names."""
 
     def __init__(self, folder: Path, where: Where) -> None:
         super().__init__(where)
         self._folder = folder
 
     def headers(self, table: dict[str, Any], path: KeyPath) -> dict[str, Any]:
-        """A table of headers; one that is a secret stays named, wherever it comes from."""
+        """Replace the references of headers, except secret headers, which stay as names."""
         return {
             name: value if name.lower() in SECRET_HEADERS else self.tree(value, (*path, name))
             for name, value in table.items()
@@ -132,7 +136,7 @@ class Fingerprinter(_Walker):
         return {"file": hashlib.sha256(contents(reference, self._folder)).hexdigest()}
 
 
-class Resolver(_Walker):
+class Resolver(_ReferenceReplacer):
     """Replaces references by what they refer to."""
 
     def __init__(self, folder: Path, environ: Mapping[str, str], where: Where, *, env_file: Path | None = None) -> None:
@@ -142,21 +146,21 @@ class Resolver(_Walker):
         self._env_file = env_file
 
     def headers(self, table: dict[str, Any], path: KeyPath) -> dict[str, Any]:
-        """A table of headers; one that is a secret becomes a ``Secret``, a file's text too."""
+        """Replace the references of headers. A secret header becomes a ``Secret``, even from a file."""
         return {
             name: (self.secret if name.lower() in SECRET_HEADERS else self.tree)(value, (*path, name))
             for name, value in table.items()
         }
 
     def secret(self, node: Any, path: KeyPath) -> Any:
-        """A reference in a place for secrets: a file's text is a ``Secret`` too; no white space around it."""
+        """Replace a reference to a secret: a file's text becomes a ``Secret`` too. White space around it is removed."""
         value = self.tree(node, path)
         if isinstance(value, str) and is_reference(node):
             value = Secret(f"file {node['file']}", value)
         return self.checked(path, header_secret, value) if isinstance(value, Secret) else value
 
     def document(self, node: Any, path: KeyPath) -> Any:
-        """A JSON object that stands in the tree itself, where nothing is a reference, or in a file."""
+        """Return a JSON object from a file, or from the config itself, where nothing in it is a reference."""
         if not is_reference(node):
             return node
         value = self.tree(node, path)
@@ -171,14 +175,14 @@ class Resolver(_Walker):
 
 
 class Masker(Resolver):
-    """Replaces secrets by stand-ins, which show where they would go, and other references by what they refer to."""
+    """Replaces secrets by stand-ins, to show where they would be sent, and files by their text."""
 
     def __init__(self, folder: Path, stand_in: Callable[[Reference], str], where: Where) -> None:
         super().__init__(folder, {}, where)
         self._stand_in = stand_in
 
     def secret(self, node: Any, path: KeyPath) -> Any:
-        """A stand-in for a reference of any kind."""
+        """Replace a reference of any kind by a stand-in."""
         if not is_reference(node):
             return self.tree(node, path)
         [(kind, name)] = node.items()

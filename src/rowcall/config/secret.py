@@ -1,4 +1,4 @@
-"""A value that must never be seen."""
+"""A value that must never be shown."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pydantic_core import core_schema
 
 
 class Secret:
-    """A secret with the name that may be shown for it: ``<secret OPENAI_API_KEY>``.
+    """A secret, with a name that is shown instead: ``<secret OPENAI_API_KEY>``.
 
-    Text made from it, by ``str``, ``repr``, ``format``, ``%s``, or a dump of a model, shows the name alone, and
-    pickle refuses it. Two secrets are equal when their values are.
+    ``str``, ``repr``, ``format``, ``%s`` and the dump of a pydantic model show only the name. pickle refuses it. Two
+    secrets are equal if their values are.
     """
 
     __slots__ = ("_value", "name")
@@ -21,7 +21,7 @@ class Secret:
         self._value = value
 
     def reveal(self) -> str:
-        """The value, for the one place that sends it."""
+        """Return the value. Only code that sends it may call this."""
         return self._value
 
     def __repr__(self) -> str:
@@ -40,7 +40,7 @@ class Secret:
         return self
 
     def __reduce__(self) -> str:
-        raise TypeError("a secret is not written anywhere")
+        raise TypeError("a secret must not be pickled")
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> core_schema.CoreSchema:

@@ -1,4 +1,4 @@
-"""Keys and passwords that were written out, by the looks of them: what must not leave this machine."""
+"""Finds settings that look like keys and passwords, which must not leave this machine."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _NAMED = re.compile(
     r"(?:^|[-_.])(?:api[-_]?key|key|token|secret|passw(?:or)?d|pwd|auth|authorization|credentials?)$", re.IGNORECASE
 )
 _LONG = re.compile(r"[^\s{}]{8,}")
-"""A secret has no spaces in it, and is no template."""
+"""A secret contains no spaces and is not a template."""
 _LOOKS = re.compile(
     r"\b(?:sk-[\w-]{16,}|AIza[\w-]{30,}|gh[pousr]_\w{30,}|xox[abeprs]-[\w-]{10,}|AKIA[A-Z0-9]{16}"
     r"|eyJ[\w-]{10,}\.eyJ[\w-]{10,}|Bearer\s+[\w.~+/-]{16,}|https?://[^\s/:@]+:[^\s/@]+@)"
     r"|[?&](?i:[\w.-]*(?:key|token|secret|passw(?:or)?d|pwd|sig|signature))=[^\s&#{}\"']{8,}"
 )
-"""How well-known services write their keys (OpenAI, Anthropic, Google, GitHub, Slack, AWS), tokens, and URLs with a
-password, or with a key in their query."""
+"""The keys of well-known services (OpenAI, Anthropic, Google, GitHub, Slack, AWS), bearer tokens, JWTs, and URLs that
+contain a password or a key in their query."""
 
 _RANDOM = re.compile(r"(?=\w*\d\w*\d)(?=\w*[a-z])[A-Za-z0-9]{24,}", re.ASCII)
 """Letters and digits that nobody would choose as a name."""
@@ -32,12 +32,12 @@ def looks_like_key(text: str) -> bool:
 
 
 def suspects(node: Any, path: KeyPath = (), *, by_name: bool) -> Iterator[KeyPath]:
-    """Where in a tree of settings something looks like a secret; references and templates are none.
+    """Yield where a tree of settings has something that looks like a secret. References and templates do not.
 
     Args:
         node: the tree, or a part of it.
-        path: where that part is.
-        by_name: a key named like ``api_key`` is enough; else a value must look like one.
+        path: the path of that part.
+        by_name: a key with a name like ``api_key`` is enough; otherwise the value must look like a secret.
     """
     if isinstance(node, dict) and not is_reference(node):
         for name, value in node.items():
@@ -51,6 +51,6 @@ def suspects(node: Any, path: KeyPath = (), *, by_name: bool) -> Iterator[KeyPat
 
 
 def suspect_line(text: str) -> int | None:
-    """The number of the first line of a text in which something looks like a secret."""
+    """Return the number of the first line that contains something like a secret; None if there is none."""
     found = _LOOKS.search(text)
     return text.count("\n", 0, found.start()) + 1 if found else None

@@ -1,4 +1,8 @@
-"""One model per table of the config file, with the defaults. Durations are in seconds."""
+"""One model per table of the config file, with its defaults. Durations are in seconds.
+
+A model has one field per key of its table, so some are wide. The text of every ``ValueError`` follows the name of the
+key in a message: "pace.requests must be ...".
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,7 @@ InputFormat = Literal["csv", "tsv", "jsonl", "json", "sqlite", "parquet", "xlsx"
 
 
 class ConfigTable(BaseModel):
-    """A table of the config file: nothing converted, nothing unknown, nothing changed later."""
+    """A table of the config file. No value is converted, unknown keys are errors, and nothing can be changed later."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
 
@@ -46,13 +50,13 @@ def _jmespath(expression: str) -> str:
 
 
 def _first_line(error: Exception) -> str:
-    """The one line of a JMESPath error that says what is wrong, without the expression drawn below it."""
+    """Return the line of a JMESPath error that says what is wrong, without the drawing of the expression below it."""
     text = str(error).replace("Invalid jmespath expression: ", "").replace("Bad jmespath expression: ", "")
     return text.split("\n", 1)[0].removesuffix(", for expression:").rstrip(":")
 
 
 def _base_url(url: str) -> str:
-    """An http or https URL, with a query if need be. Its text is never repeated: it may hold a password."""
+    """Check an http(s) URL, which may have a query. Messages never repeat it: it may contain a password."""
     try:
         parts = urlsplit(url)
         fit = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and not parts.fragment
@@ -61,7 +65,7 @@ def _base_url(url: str) -> str:
     if not fit or re.search(r"\s", url):
         raise ValueError('must be a URL such as "https://api.example.com/v1"')
     if "@" in parts.netloc:
-        raise ValueError("must not hold a user name or password; a header takes them from the environment")
+        raise ValueError("must not contain a user name or password; send them in a header, as { env = ... }")
     return url
 
 
@@ -75,38 +79,38 @@ def _status(value: Any) -> str:
 def _function_path(path: str) -> str:
     file, _, name = path.rpartition(":")
     if not file.endswith(".py") or not name.isidentifier():
-        raise ValueError(f'must be a file and a function in it such as "tasks.py:label", not {quoted(path)}')
+        raise ValueError(f'must be a file and a function in it, such as "tasks.py:label", not {quoted(path)}')
     return path
 
 
 def _key_reference(value: Any) -> Any:
-    """A reference or a ``Secret``; a key that is written out is never repeated."""
+    """Check for a reference or a ``Secret``. Messages never repeat a key that is written in the file."""
     if isinstance(value, str):
-        raise ValueError("must not be written out: whoever sees the file sees the key")
+        raise ValueError("must not be written in the file: anybody who can read the file could read the key")
     if not isinstance(value, Secret) and not is_reference(value):
         raise ValueError("must be a reference")
     return value
 
 
 def _proxy(value: Any) -> Any:
-    """A URL without credentials, ``none``, a reference or a ``Secret``. A URL's text is never repeated."""
+    """Check for a URL without credentials, ``none``, a reference or a ``Secret``. Messages never repeat a URL."""
     if isinstance(value, Secret) or is_reference(value):
         return value
     if not isinstance(value, str) or not value.strip():
         raise ValueError('must be a URL such as "http://proxy.example.com:3128", "none", or a reference')
     if "@" in value:
-        raise ValueError("must not hold a user name or password: whoever sees the file sees them")
+        raise ValueError("must not contain a user name or password: anybody who can read the file could read them")
     return value
 
 
 def _store_file(value: str) -> str:
     if "://" in value:
-        raise ValueError("must be the file of a store; what one in PostgreSQL holds is read from its export")
+        raise ValueError("must be the file of a store; to read from a PostgreSQL store, export it and read the export")
     return value
 
 
-def _store_place(value: Any) -> Any:
-    """A file, a URL or a reference to one; a URL with a password becomes a ``Secret``, named by what may be shown."""
+def _store_path(value: Any) -> Any:
+    """Check for a file, a URL or a reference. A URL with a password becomes a ``Secret``, named by its public part."""
     if isinstance(value, Secret) or (is_reference(value) and "command" not in value):
         return value
     if not isinstance(value, str):
@@ -119,19 +123,19 @@ def _store_place(value: Any) -> Any:
 
 def _dollars(value: float) -> float:
     if not 0 <= value < 1e6:
-        raise ValueError(f"must be dollars such as 0.25, not {quoted(value)}")
+        raise ValueError(f"must be an amount in dollars, such as 0.25, not {quoted(value)}")
     return value
 
 
 Text = Annotated[str, Field(min_length=1)]
 PositiveDuration = Annotated[Duration, Field(gt=0)]
-_FROM_LIST = Field(strict=False)  # TOML knows lists; what is frozen is a tuple
+_FROM_LIST = Field(strict=False)  # TOML gives a list, and a frozen model needs a tuple
 Texts = Annotated[tuple[str, ...], _FROM_LIST]
 KeyReference = Annotated[dict[str, str] | Secret, BeforeValidator(_key_reference)]
 Dollars = Annotated[float, AfterValidator(_dollars)]
 ProxyReference = Annotated[str | dict[str, str] | Secret, BeforeValidator(_proxy)]
 StoreFile = Annotated[Text, AfterValidator(_store_file)]
-StoreReference = Annotated[str | dict[str, str] | Secret, BeforeValidator(_store_place)]
+StoreReference = Annotated[str | dict[str, str] | Secret, BeforeValidator(_store_path)]
 Natural = Annotated[int, Field(ge=1)]
 Count = Annotated[int, Field(ge=0)]
 Encoding = Annotated[str, AfterValidator(_known_encoding)]

@@ -1,4 +1,4 @@
-"""Settings as the text of a config file."""
+"""Writes settings as the text of a config file."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 
 def as_toml(settings: dict[str, Any]) -> str:
-    """Settings as TOML: what stands above the first table, then a table for each that the settings have.
+    """Return settings as TOML: the plain keys first, then one table for each table of the settings.
 
     Args:
-        settings: as ``tomllib`` gives them.
+        settings: as ``tomllib`` returns them.
     """
     plain = {name: value for name, value in settings.items() if not isinstance(value, dict)}
     tables = {name: value for name, value in settings.items() if isinstance(value, dict)}
@@ -25,7 +25,7 @@ def _lines(table: dict[str, Any]) -> list[str]:
 
 
 def _value(value: Any) -> str:
-    """A value on one line; tables in it are inline."""
+    """Return a value on one line; tables in it are inline."""
     match value:
         case str():
             return _text(value)
@@ -40,5 +40,5 @@ def _value(value: Any) -> str:
 
 
 def _text(text: str) -> str:
-    """A basic string: JSON's, but for the one control character that only TOML wants escaped."""
+    """Return a basic string. It is a JSON string, except that TOML also wants U+007F escaped."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,4 +1,7 @@
-"""Durations, rates and shares as people write them: ``"90s"``, ``"500/min"``, ``"0.3%"``."""
+"""Parses durations, rates, sizes and shares as people write them: ``"90s"``, ``"500/min"``, ``"20MB"``, ``"0.3%"``.
+
+The text of every ``ValueError`` follows the name of the key in a message: "api.timeout must be ...".
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ _UNIT_NAMES = {1.0: "s", 60.0: "min", 3600.0: "h", 86400.0: "day"}
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """At most ``count`` in ``per`` seconds; ``str`` writes it so that ``parse_rate`` reads it back."""
+    """At most ``count`` in ``per`` seconds; ``parse_rate`` reads back what ``str`` writes."""
 
     count: float
     per: float
@@ -34,12 +37,12 @@ class Rate:
 
 
 Rates = tuple[Rate, ...]
-"""Rates that all hold."""
+"""Rates that all apply."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenLimits:
-    """Limits on tokens: on input and output together, on each alone."""
+    """Rate limits of tokens: input and output together, and each alone."""
 
     total: Rates = ()
     input: Rates = ()
@@ -49,7 +52,7 @@ class TokenLimits:
         return ", ".join(f"{rate} {word}" for word, rates in self._named() for rate in rates)
 
     def written(self) -> Any:
-        """What ``parse_token_limits`` reads back."""
+        """Return a value that ``parse_token_limits`` reads back."""
         if self.total:
             return written_rates(self.total)
         return {word.removesuffix(" tokens"): written_rates(rates) for word, rates in self._named() if rates}
@@ -59,24 +62,24 @@ class TokenLimits:
 
 
 def parse_duration(value: Any) -> float:
-    """Seconds, from ``"50ms"``, ``"90s"``, ``"5m"``, ``"2h"``, ``"1d"`` or a plain number of seconds.
+    """Return the seconds of ``"50ms"``, ``"90s"``, ``"5m"``, ``"2h"``, ``"1d"`` or a plain number of seconds.
 
     Raises:
-        ValueError: anything else, with the words for the message.
+        ValueError: it is anything else.
     """
     text = _text(value)
     found = _DURATION.fullmatch(text)
     seconds = float(Decimal(found[1]) * _SECONDS[found[2] or "s"]) if found else math.inf
     if not math.isfinite(seconds):
-        raise ValueError(f'must be a duration such as "90s", "50ms", "5m" or "2h", not {quoted(value)}')
+        raise ValueError(f'must be a duration, such as "90s", "50ms", "5m" or "2h", not {quoted(value)}')
     return seconds
 
 
 def parse_rate(value: Any) -> Rate:
-    """A rate, from ``"500/min"``, ``"10/s"``, ``"1000/h"``, ``"10000/day"``, ``"30/10s"`` or ``"200k/min"``.
+    """Return the rate of ``"500/min"``, ``"10/s"``, ``"1000/h"``, ``"10000/day"``, ``"30/10s"`` or ``"200k/min"``.
 
     Raises:
-        ValueError: anything else and a rate of 0, with the words for the message.
+        ValueError: it is anything else, or a rate of 0.
     """
     if isinstance(value, Rate):
         return value
@@ -84,83 +87,83 @@ def parse_rate(value: Any) -> Rate:
     count = float(Decimal(found[1]) * _MULTIPLES[found[2]]) if found else 0.0
     per = float(Decimal(found[3] or 1) * _RATE_SECONDS[found[4]]) if found else 0.0
     if not (0 < count < math.inf and 0 < per < math.inf):
-        raise ValueError(f'must be a rate above 0 such as "500/min", "10/s" or "200k/day", not {quoted(value)}')
+        raise ValueError(f'must be a rate above 0, such as "500/min", "10/s" or "200k/day", not {quoted(value)}')
     return Rate(count, per)
 
 
 def parse_rates(value: Any) -> Rates:
-    """One rate or several that all hold: ``"500/min"``, ``["10/s", "10000/day"]``.
+    """Return one rate or several that all apply: ``"500/min"``, ``["10/s", "10000/day"]``.
 
     Raises:
-        ValueError: anything else and an empty list, with the words for the message.
+        ValueError: it is anything else, or an empty list.
     """
     if isinstance(value, tuple):
         return value
     if isinstance(value, list) and not value:
-        raise ValueError("must not be empty; without a limit the key is left out")
+        raise ValueError("must not be empty; for no limit, remove the key")
     return tuple(map(parse_rate, value if isinstance(value, list) else [value]))
 
 
 def parse_token_limits(value: Any) -> TokenLimits:
-    """Limits on tokens: rates for input and output together, or a table ``{ input = ..., output = ... }``.
+    """Return the token limits of rates for all tokens, or of a table ``{ input = ..., output = ... }``.
 
     Raises:
-        ValueError: anything else, with the words for the message.
+        ValueError: it is anything else.
     """
     if isinstance(value, TokenLimits):
         return value
     if not isinstance(value, dict):
         return TokenLimits(total=parse_rates(value))
     if not value or not value.keys() <= {"input", "output"}:
-        raise ValueError('must be a rate such as "200k/min", or a table of input and output')
+        raise ValueError('must be a rate, such as "200k/min", or a table with input and output')
     return TokenLimits(**{name: parse_rates(rates) for name, rates in value.items()})
 
 
 def written_rates(rates: Rates) -> str | list[str]:
-    """What ``parse_rates`` reads back."""
+    """Return a value that ``parse_rates`` reads back."""
     texts = list(map(str, rates))
     return texts[0] if len(texts) == 1 else texts
 
 
 def parse_size(value: Any) -> int:
-    """Bytes, from ``"20MB"``, ``"500kB"``, ``"1GB"`` (powers of 1000) or a plain number of bytes.
+    """Return the bytes of ``"20MB"``, ``"500kB"``, ``"1GB"`` (powers of 1000) or a plain number of bytes.
 
     Raises:
-        ValueError: anything else, with the words for the message.
+        ValueError: it is anything else.
     """
     found = _SIZE.fullmatch(_text(value))
     if not found:
-        raise ValueError(f'must be a size such as "20MB" or "500kB", not {quoted(value)}')
+        raise ValueError(f'must be a size, such as "20MB" or "500kB", not {quoted(value)}')
     return int(Decimal(found[1]) * _BYTES[(found[2] or "b").lower()])
 
 
 def parse_share(value: Any) -> float:
-    """A share between 0 and 1, from ``"0.3%"`` or a plain number between 0 and 1.
+    """Return the share, from 0 to 1, of ``"0.3%"`` or of a plain number from 0 to 1.
 
     Raises:
-        ValueError: anything else, with the words for the message.
+        ValueError: it is anything else.
     """
     text = _text(value)
     found = _SHARE.fullmatch(text)
     plain = float(text or "nan") if not isinstance(value, str) else math.nan
     share = float(Decimal(found[1]) / 100) if found else plain
     if not 0 <= share <= 1:
-        raise ValueError(f'must be a share such as "0.3%", from "0%" to "100%", not {quoted(value)}')
+        raise ValueError(f'must be a share, such as "0.3%", from "0%" to "100%", not {quoted(value)}')
     return share
 
 
 @dataclass(frozen=True, slots=True)
 class FailureLimit:
-    """At most so many failed records: a ``count``, or a ``share`` (0 to 1) of those that ended."""
+    """The most failed records: a ``count``, or a ``share`` (0 to 1) of the records that ended."""
 
     count: int | None = None
     share: float | None = None
 
     COUNTS_FROM: ClassVar[int] = 100
-    """Records that must have ended before a share says anything."""
+    """A share is not checked before this number of records has ended: the first failure of ten would be 10 %."""
 
     def passed(self, failed: int, ended: int) -> bool:
-        """Whether so many failed of so many that ended are more than that."""
+        """Return whether ``failed`` of ``ended`` records are more than the limit."""
         if self.count is not None:
             return failed > self.count
         return ended >= self.COUNTS_FROM and failed > (self.share or 0.0) * ended
@@ -170,10 +173,10 @@ class FailureLimit:
 
 
 def parse_failure_limit(value: Any) -> FailureLimit:
-    """A limit on failed records, from ``50`` or ``"5%"``.
+    """Return the limit of ``50`` or ``"5%"`` failed records.
 
     Raises:
-        ValueError: anything else, with the words for the message.
+        ValueError: it is anything else.
     """
     if isinstance(value, FailureLimit):
         return value
@@ -182,12 +185,12 @@ def parse_failure_limit(value: Any) -> FailureLimit:
         return FailureLimit(count=int(text))
     found = _SHARE.fullmatch(text)
     if not found or Decimal(found[1]) > 100:
-        raise ValueError(f'must be a number such as 50 or a share such as "5%", not {quoted(value)}')
+        raise ValueError(f'must be a number, such as 50, or a share, such as "5%", not {quoted(value)}')
     return FailureLimit(share=float(Decimal(found[1]) / 100))
 
 
 def quoted(value: Any) -> str:
-    """A value of the config as it may stand in a message: one short line."""
+    """Return a value of the config for a message: one short line."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
@@ -199,7 +202,7 @@ def quoted(value: Any) -> str:
 
 
 def _text(value: Any) -> str:
-    """The text of a string or of a plain number; of anything else a text that no unit matches."""
+    """Return the text of a string or a number; for anything else the empty text, which no unit matches."""
     if isinstance(value, str):
         return value.strip()
     if isinstance(value, bool) or not isinstance(value, int | float):
