@@ -12,7 +12,7 @@ from storekit import Clock, Desk, entry, success
 from rowcall.model.job import Status
 from rowcall.model.outcome import Action
 from rowcall.store.postgres import PostgresReader, PostgresStore
-from rowcall.store.types import Arrived, Selection
+from rowcall.store.types import ImportedAnswer, Selection
 
 pytestmark = pytest.mark.postgres
 
@@ -47,7 +47,7 @@ async def meddle(store, chance):
                 lambda key=key: store.cancel("k", Selection((key,))),
                 lambda: store.rollback("k", f"b{chance.randrange(3)}"),
                 lambda key=key: store.hand_out("k", [key]),
-                lambda key=key: store.arrive("k", [Arrived(key, Action.DONE, success())]),
+                lambda key=key: store.import_answers("k", [ImportedAnswer(key, Action.DONE, success())]),
                 lambda: store.request("k", f"ask {chance.randrange(3)}"),
             ]
         )

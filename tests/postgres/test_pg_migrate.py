@@ -17,11 +17,11 @@ from pgwire import Wire
 from project import some_rows
 from storekit import Clock, Desk
 
-from rowcall.store.migration import Mark, move
+from rowcall.store.migration import MigrationMark, move
 from rowcall.store.postgres import PostgresReader
-from rowcall.store.postgres.moving import PostgresSink
+from rowcall.store.postgres.migration_ends import PostgresMigrationTarget
 from rowcall.store.sqlite import SQLiteReader, SQLiteStore
-from rowcall.store.sqlite.moving import SQLiteSource
+from rowcall.store.sqlite.migration_ends import SQLiteMigrationSource
 
 pytestmark = pytest.mark.postgres
 
@@ -95,7 +95,7 @@ async def test_lost_replies(project, database_url, postgres_server):
     await filled(project.folder, 3000)
     async with Wire(postgres_server.port) as wire:
 
-        class Losing(PostgresSink):
+        class Losing(PostgresMigrationTarget):
             async def put(self, page):
                 wire.lose_replies_to_commits()
                 await super().put(page)
@@ -105,7 +105,7 @@ async def test_lost_replies(project, database_url, postgres_server):
                 await super().finish(stop_reason)
 
         url = database_url.replace(str(postgres_server.port), str(wire.port))
-        async with await SQLiteSource.open(project.folder / "t.db") as source, await Losing.open(url) as sink:
+        async with await SQLiteMigrationSource.open(project.folder / "t.db") as source, await Losing.open(url) as sink:
             moved = await move(source, sink)
         assert wire.lost > 10
     assert (moved.jobs, moved.others["results"]) == (3000, 1500)
@@ -138,12 +138,12 @@ async def killed_in_the_middle(project, stop, read_mark, *args):
     process = await project.start("migrate", *args)
     while True:
         try:
-            mark = Mark.of(read_mark()[0])
+            mark = MigrationMark.of(read_mark()[0])
         except (sqlite3.Error, psycopg.Error, TypeError):  # not begun yet
-            mark = Mark()
+            mark = MigrationMark()
         if mark.rows > MANY:
             await stop(process)
-            return Mark.of(read_mark()[0])
+            return MigrationMark.of(read_mark()[0])
         assert process.returncode is None, (await process.communicate())[1]
         await asyncio.sleep(0.01)
 

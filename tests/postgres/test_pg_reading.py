@@ -10,7 +10,7 @@ from storekit import Clock, Desk, entry, success
 from rowcall.model.outcome import Action
 from rowcall.store.postgres import PostgresReader, PostgresStore
 from rowcall.store.sqlite import SQLiteReader
-from rowcall.store.types import Arrived, Fate, Selection
+from rowcall.store.types import ImportedAnswer, ImportResult, Selection
 
 pytestmark = pytest.mark.postgres
 
@@ -55,7 +55,7 @@ async def test_keys_that_no_store_has(desk, key):
     assert await desk.store.job("k", key) is None
     assert list(await desk.store.answers("k", [key, "a"])) == ["a"]
     assert list(await desk.store.last_calls("k", [key, "a"])) == ["a"]
-    assert await desk.store.arrive("k", [Arrived(key, Action.DONE, success())]) == [Fate.UNKNOWN]
+    assert await desk.store.import_answers("k", [ImportedAnswer(key, Action.DONE, success())]) == [ImportResult.UNKNOWN]
 
 
 async def test_an_invalid_index_is_told(desk, postgres_server, database_url):

@@ -12,11 +12,11 @@ from storekit import USAGE, Clock, Desk, entry, failure
 from rowcall.model.errors import SchemaMismatch, StoreError
 from rowcall.model.job import Status
 from rowcall.store.call_history import Span
-from rowcall.store.migration import PAGE, TABLES, Mark, Origin, Page, move
+from rowcall.store.migration import PAGE, TABLES, MigrationMark, MigrationOrigin, MigrationPage, move
 from rowcall.store.postgres import PostgresReader, PostgresStore
-from rowcall.store.postgres.moving import PostgresSink, PostgresSource
+from rowcall.store.postgres.migration_ends import PostgresMigrationSource, PostgresMigrationTarget
 from rowcall.store.sqlite import SQLiteReader, SQLiteStore
-from rowcall.store.sqlite.moving import SQLiteSink, SQLiteSource
+from rowcall.store.sqlite.migration_ends import SQLiteMigrationSource, SQLiteMigrationTarget
 from rowcall.store.types import Selection
 
 
@@ -36,10 +36,10 @@ class Files:
         return await SQLiteReader.open(self.place(name))
 
     async def source(self, name):
-        return await SQLiteSource.open(self.place(name))
+        return await SQLiteMigrationSource.open(self.place(name))
 
     async def sink(self, name):
-        return await SQLiteSink.open(self.place(name))
+        return await SQLiteMigrationTarget.open(self.place(name))
 
     own_tables = ("sqlite_sequence",)
     own_columns = frozenset()
@@ -70,10 +70,10 @@ class Databases:
         return await PostgresReader.open(self.place(name))
 
     async def source(self, name):
-        return await PostgresSource.open(self.place(name))
+        return await PostgresMigrationSource.open(self.place(name))
 
     async def sink(self, name):
-        return await PostgresSink.open(self.place(name))
+        return await PostgresMigrationTarget.open(self.place(name))
 
     own_tables = ("schema_version", "moving", "records")
     own_columns = frozenset({"take"})
@@ -357,13 +357,13 @@ async def test_a_living_run_is_not_left_behind(ends):
 async def test_a_page_is_taken_once(ends):
     """A page whose commit was not heard of is in once; one that does not follow the last is refused."""
     async with await ends.targets.sink("new") as sink:
-        start = await sink.begin(Origin("here", "as it is"))
-        page = Page(TABLES[0], [(1, "k", "hash", None, 1)], start, Mark(1, None, 1))
+        start = await sink.begin(MigrationOrigin("here", "as it is"))
+        page = MigrationPage(TABLES[0], [(1, "k", "hash", None, 1)], start, MigrationMark(1, None, 1))
         await sink.put(page)
         await sink.put(page)
         assert (await sink.contents()).others["requests"] == 1
         with pytest.raises(StoreError, match="somebody else migrates into it"):
-            await sink.put(Page(TABLES[0], [], start, Mark(2, None, 1)))
+            await sink.put(MigrationPage(TABLES[0], [], start, MigrationMark(2, None, 1)))
 
 
 async def test_two_moves_at_once(ends):
@@ -382,7 +382,10 @@ async def test_two_moves_at_once(ends):
             desk = await Desk(store, Clock(), ends.targets.store).sit()
             await desk.bring("a", "b")
             jobs = await desk.claim()
-            for late in (second.finish("crashed"), second.put(Page(TABLES[0], [], Mark(3), Mark(4)))):
+            for late in (
+                second.finish("crashed"),
+                second.put(MigrationPage(TABLES[0], [], MigrationMark(3), MigrationMark(4))),
+            ):
                 with pytest.raises(StoreError, match="somebody else migrates into it"):
                     await late
             assert [row.status for row in await store.page("k")] == ["running", "running"]

@@ -8,7 +8,7 @@ import pytest
 
 from rowcall.model.errors import StoreError
 from rowcall.store.migration import move
-from rowcall.store.sqlite.moving import SQLiteSink, SQLiteSource
+from rowcall.store.sqlite.migration_ends import SQLiteMigrationSource, SQLiteMigrationTarget
 
 
 async def test_a_store_moves(finished):
@@ -54,12 +54,12 @@ async def test_refusals(finished):
 async def test_an_unfinished_store_is_none(finished):
     """A verb on it ends with the command that finishes it; that command does."""
 
-    class Breaking(SQLiteSink):
+    class Breaking(SQLiteMigrationTarget):
         async def finish(self, stop_reason):
             raise StoreError("broken off")
 
     new = finished.folder / "new.db"
-    async with await SQLiteSource.open(finished.folder / "t.db") as source, await Breaking.open(new) as sink:
+    async with await SQLiteMigrationSource.open(finished.folder / "t.db") as source, await Breaking.open(new) as sink:
         with pytest.raises(StoreError, match="broken off"):
             await move(source, sink)
     for verb in (["status"], ["retry", "k1", "--done", "--yes"]):

@@ -24,7 +24,7 @@ from rowcall.run.call_prices import make_prices
 from rowcall.run.job_store import open_store
 from rowcall.run.make_calls import provider_of
 from rowcall.sources import open_source
-from rowcall.store.types import Arrived, Fate
+from rowcall.store.types import ImportedAnswer, ImportResult
 
 GROUP = 500
 """Answers stored in one transaction."""
@@ -36,10 +36,10 @@ NAMED = 5
 class ImportedAnswers:
     """What happened to the answers of a file: a count and a few keys for each fate."""
 
-    counts: dict[Fate, int] = field(default_factory=dict)
-    sample: dict[Fate, list[str]] = field(default_factory=dict)
+    counts: dict[ImportResult, int] = field(default_factory=dict)
+    sample: dict[ImportResult, list[str]] = field(default_factory=dict)
 
-    def add(self, key: str, fate: Fate) -> None:
+    def add(self, key: str, fate: ImportResult) -> None:
         """Count one answer."""
         self.counts[fate] = self.counts.get(fate, 0) + 1
         keys = self.sample.setdefault(fate, [])
@@ -72,7 +72,7 @@ async def import_answers(config: Config, path: Path, *, waits: Callable[[str], N
     records, imported = iter(open_source(path, format="jsonl")), ImportedAnswers()
     async with await open_store(config, waits) as store:
         while group := await asyncio.to_thread(reader.read, records):
-            for arrived, fate in zip(group, await store.arrive(config.name, group), strict=True):
+            for arrived, fate in zip(group, await store.import_answers(config.name, group), strict=True):
                 imported.add(arrived.key, fate)
     return imported
 
@@ -84,16 +84,16 @@ class _AnswerReader:
     provider: Provider
     prices: Prices | None
 
-    def read(self, records: Iterator[Record]) -> list[Arrived]:
+    def read(self, records: Iterator[Record]) -> list[ImportedAnswer]:
         """Return the answers in the next group of lines; an empty list at the end."""
         return [self._answer(record) for record in islice(records, GROUP)]
 
-    def _answer(self, record: Record) -> Arrived:
+    def _answer(self, record: Record) -> ImportedAnswer:
         key = record.data.get("custom_id")
         if not isinstance(key, str):
             raise _not_an_output_line(record)
         outcome = priced(_outcome(record, self.provider), self.prices)
-        return Arrived(key, _action(outcome), outcome)
+        return ImportedAnswer(key, _action(outcome), outcome)
 
 
 def _halved(prices: Prices | None) -> Prices | None:

@@ -30,19 +30,19 @@ from rowcall.model.outcome import Settlement
 from rowcall.store.call_history import History, Span
 from rowcall.store.types import (
     Answer,
-    Arrived,
     Claim,
     Counts,
     Enqueued,
     Entry,
     ErrorGroup,
-    Fate,
     Flaw,
+    ImportedAnswer,
+    ImportResult,
     JobRow,
     LastCall,
     Left,
     LeftBehind,
-    Orders,
+    LiveOrders,
     Pruned,
     RequestStanding,
     Reserved,
@@ -230,7 +230,7 @@ class Store(Reader, Protocol):
     async def hand_out(self, kind: str, keys: Sequence[str]) -> None:
         """Note that the calls of these jobs are made elsewhere, and what they ask now. At most 1,000 keys a call."""
 
-    async def arrive(self, kind: str, arrived: Sequence[Arrived]) -> list[Fate]:
+    async def import_answers(self, kind: str, arrived: Sequence[ImportedAnswer]) -> list[ImportResult]:
         """Take in answers that were made elsewhere, as if their jobs had been called; returns what became of each.
 
         Idempotent: done jobs, running ones, and answers that came before are left as they are. An answer to what a
@@ -294,7 +294,7 @@ class Store(Reader, Protocol):
         The first run that begins when none of the kind is alive forgets those without ``keep``.
         """
 
-    async def orders(self, kind: str, target: str) -> Orders:
+    async def orders(self, kind: str, target: str) -> LiveOrders:
         """What a live run of the kind against a target follows now."""
 
     async def note(self, run: Run, totals: dict[str, Any]) -> None:

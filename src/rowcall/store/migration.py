@@ -24,7 +24,7 @@ Key = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class MigratedTable:
     """A table of a store: its name, its columns in the order of plain rows, and the key that pages go by.
 
     ``flags`` are the columns that hold yes or no.
@@ -40,8 +40,8 @@ class Table:
         return tuple(row[self.columns.index(column)] for column in self.key)
 
 
-def _table(name: str, columns: str, *, key: str, flags: str = "") -> Table:
-    return Table(name, tuple(columns.split()), tuple(key.split()), tuple(flags.split()))
+def _table(name: str, columns: str, *, key: str, flags: str = "") -> MigratedTable:
+    return MigratedTable(name, tuple(columns.split()), tuple(key.split()), tuple(flags.split()))
 
 
 _USED = "input_tokens output_tokens cached_tokens reasoning_tokens cost"
@@ -76,7 +76,7 @@ TABLES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class MigrationMark:
     """How far a move has come: the number of the table in hand, the key of its last row that is in, rows in all."""
 
     table: int = 0
@@ -96,7 +96,7 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class MigrationOrigin:
     """What is moved: the source's name, and a text that is another one once anything in it has changed."""
 
     name: str
@@ -104,13 +104,13 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class TargetState:
     """What a target holds before a move: nothing, an unfinished one, or a store."""
 
     empty: bool
-    unfinished: tuple[Origin, Mark] | None = None
+    unfinished: tuple[MigrationOrigin, MigrationMark] | None = None
 
-    def go_on(self, origin: Origin, target: str) -> Mark | None:
+    def go_on(self, origin: MigrationOrigin, target: str) -> MigrationMark | None:
         """Where to go on; None where the target has to be emptied and the move begun anew.
 
         Raises:
@@ -128,17 +128,17 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class MigrationPage:
     """Rows of one table on their way, with the marks before and after them."""
 
-    table: Table
+    table: MigratedTable
     rows: list[Row]
-    before: Mark
-    after: Mark
+    before: MigrationMark
+    after: MigrationMark
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
+class StoreContents:
     """What a store holds: jobs by kind and status (what is running counts as pending), and other rows by table."""
 
     by_status: Mapping[tuple[str, str], int]
@@ -151,7 +151,7 @@ class Contents:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class MigrationProgress:
     """How far a move is: rows in, of how many, and the table in hand."""
 
     table: str
@@ -181,7 +181,7 @@ class _End(Protocol):
         await self.close()
 
 
-class Source(_End, Protocol):
+class MigrationSource(_End, Protocol):
     """A store that is read."""
 
     async def living(self) -> list[str]:
@@ -190,31 +190,31 @@ class Source(_End, Protocol):
     async def state(self) -> str:
         """A text that is another one once anything that moves has changed."""
 
-    async def page(self, table: Table, after: Key | None) -> list[Row]:
+    async def page(self, table: MigratedTable, after: Key | None) -> list[Row]:
         """The next ``PAGE`` rows of a table in the order of its key; fewer at its end."""
 
-    async def contents(self) -> Contents:
+    async def contents(self) -> StoreContents:
         """What it holds."""
 
 
-class Sink(_End, Protocol):
+class MigrationTarget(_End, Protocol):
     """A store that is filled."""
 
-    async def begin(self, origin: Origin) -> Mark:
+    async def begin(self, origin: MigrationOrigin) -> MigrationMark:
         """Begin a move, or go on with one; from here to ``finish`` the target is no store.
 
         Raises:
             StoreError: it holds something else.
         """
 
-    async def put(self, page: Page) -> None:
+    async def put(self, page: MigrationPage) -> None:
         """Take a page in, together with its mark; safe to repeat.
 
         Raises:
             StoreError: somebody else moves into the same target.
         """
 
-    async def contents(self) -> Contents:
+    async def contents(self) -> StoreContents:
         """What it holds by now."""
 
     async def finish(self, stop_reason: str) -> None:
@@ -225,11 +225,13 @@ class Sink(_End, Protocol):
         """
 
 
-def _nobody(progress: Progress) -> None:
+def _nobody(progress: MigrationProgress) -> None:
     """Who is told where nobody asked to be."""
 
 
-async def move(source: Source, sink: Sink, told: Callable[[Progress], None] = _nobody) -> Contents:
+async def move(
+    source: MigrationSource, sink: MigrationTarget, told: Callable[[MigrationProgress], None] = _nobody
+) -> StoreContents:
     """Move a store, or go on with it; returns what was moved, counted in both.
 
     Raises:
@@ -242,9 +244,14 @@ async def move(source: Source, sink: Sink, told: Callable[[Progress], None] = _n
     return await copy(source, sink, "crashed", told)
 
 
-async def copy(source: Source, sink: Sink, stop_reason: str, told: Callable[[Progress], None] = _nobody) -> Contents:
+async def copy(
+    source: MigrationSource,
+    sink: MigrationTarget,
+    stop_reason: str,
+    told: Callable[[MigrationProgress], None] = _nobody,
+) -> StoreContents:
     """As ``move``, whoever is at work: the source shows one state from beginning to end."""
-    origin = Origin(source.name, await source.state())
+    origin = MigrationOrigin(source.name, await source.state())
     held = await source.contents()
     await _move_pages(source, sink, await sink.begin(origin), held, told)
     if await source.state() != origin.state:
@@ -255,23 +262,33 @@ async def copy(source: Source, sink: Sink, stop_reason: str, told: Callable[[Pro
     return held
 
 
-async def _move_pages(source: Source, sink: Sink, mark: Mark, held: Contents, told: Callable[[Progress], None]) -> None:
+async def _move_pages(
+    source: MigrationSource,
+    sink: MigrationTarget,
+    mark: MigrationMark,
+    held: StoreContents,
+    told: Callable[[MigrationProgress], None],
+) -> None:
     of = held.jobs + sum(held.others.values())
     while mark.table < len(TABLES):
         table = TABLES[mark.table]
         rows = await source.page(table, mark.after)
-        page = Page(table, rows, mark, _next(mark, table, rows))
+        page = MigrationPage(table, rows, mark, _next(mark, table, rows))
         await sink.put(page)
         mark = page.after
-        told(Progress(table.name, mark.rows, of))
+        told(MigrationProgress(table.name, mark.rows, of))
 
 
-def _next(mark: Mark, table: Table, rows: list[Row]) -> Mark:
+def _next(mark: MigrationMark, table: MigratedTable, rows: list[Row]) -> MigrationMark:
     in_all = mark.rows + len(rows)
-    return Mark(mark.table, table.key_of(rows[-1]), in_all) if len(rows) == PAGE else Mark(mark.table + 1, None, in_all)
+    return (
+        MigrationMark(mark.table, table.key_of(rows[-1]), in_all)
+        if len(rows) == PAGE
+        else MigrationMark(mark.table + 1, None, in_all)
+    )
 
 
-def _differences(held: Contents, arrived: Contents) -> str:
+def _differences(held: StoreContents, arrived: StoreContents) -> str:
     ours = {**{f"{kind} {status}": count for (kind, status), count in held.by_status.items()}, **held.others}
     theirs = {**{f"{kind} {status}": count for (kind, status), count in arrived.by_status.items()}, **arrived.others}
     names = [name for name in {**ours, **theirs} if ours.get(name, 0) != theirs.get(name, 0)]

@@ -10,7 +10,7 @@ from typing import Literal
 from rowcall.model.errors import Unavailable
 from rowcall.model.store_location import StoreLocation
 from rowcall.store.base import Reader, Store
-from rowcall.store.migration import Sink, Source
+from rowcall.store.migration import MigrationSource, MigrationTarget
 
 Durability = Literal["full", "normal"]
 """What a power cut may take along: nothing, or the last seconds."""
@@ -67,7 +67,7 @@ async def open_reader(place: StoreLocation) -> Reader:
     return reader
 
 
-async def open_source(place: StoreLocation) -> Source:
+async def open_source(place: StoreLocation) -> MigrationSource:
     """Open a store to move it from there.
 
     Raises:
@@ -75,24 +75,24 @@ async def open_source(place: StoreLocation) -> Source:
         StoreError: it cannot be opened; see errors.py.
     """
     if place.path is not None:
-        from rowcall.store.sqlite.moving import SQLiteSource
+        from rowcall.store.sqlite.migration_ends import SQLiteMigrationSource
 
-        return await SQLiteSource.open(place.path)
-    source: Source = await _postgres("moving", place).PostgresSource.open(place.url)
+        return await SQLiteMigrationSource.open(place.path)
+    source: MigrationSource = await _postgres("migration_ends", place).PostgresMigrationSource.open(place.url)
     return source
 
 
-async def open_sink(place: StoreLocation) -> Sink:
+async def open_target(place: StoreLocation) -> MigrationTarget:
     """Open a place to move a store into it.
 
     Raises:
         StoreError: it cannot be opened; see errors.py.
     """
     if place.path is not None:
-        from rowcall.store.sqlite.moving import SQLiteSink
+        from rowcall.store.sqlite.migration_ends import SQLiteMigrationTarget
 
-        return await SQLiteSink.open(place.path)
-    sink: Sink = await _postgres("moving", place).PostgresSink.open(place.url)
+        return await SQLiteMigrationTarget.open(place.path)
+    sink: MigrationTarget = await _postgres("migration_ends", place).PostgresMigrationTarget.open(place.url)
     return sink
 
 

@@ -92,7 +92,7 @@ class SharedStore(SharedReader, Store):
     request = _writes(request_numbers.request, walks=True)
     adopt = _writes(request_numbers.adopt, walks=True)
     hand_out = _writes(import_answers.hand_out)
-    arrive = _writes(import_answers.arrive)
+    import_answers = _writes(import_answers.import_answers)
     retry = _writes(retry_cancel.retry, walks=True)
     cancel = _writes(retry_cancel.cancel, walks=True)
     rollback = _writes(rollback.rollback, walks=True, by_index=True)

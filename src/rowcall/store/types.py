@@ -326,7 +326,7 @@ class Reserved:
 
 
 @dataclass(frozen=True, slots=True)
-class Orders:
+class LiveOrders:
     """What a live run follows: settings by name, as they were written, and the seconds that its target rests."""
 
     settings: Mapping[str, str]
@@ -334,7 +334,7 @@ class Orders:
 
 
 @dataclass(frozen=True, slots=True)
-class Arrived:
+class ImportedAnswer:
     """An answer that was made elsewhere: DONE, FAIL, or RELEASE where the record was not its cause."""
 
     key: str
@@ -342,7 +342,7 @@ class Arrived:
     outcome: Outcome
 
 
-class Fate(StrEnum):
+class ImportResult(StrEnum):
     """What became of an answer that was made elsewhere."""
 
     DONE = "done"

@@ -18,7 +18,7 @@ from rowcall.model.job import Status
 from rowcall.output import FormatName
 from rowcall.progress import clean, counted
 from rowcall.run.pipeline import Pipeline
-from rowcall.store.types import Fate
+from rowcall.store.types import ImportResult
 
 
 @click.command(epilog="Example: rowcall export -o - --format jsonl --only failed | head")
@@ -95,27 +95,29 @@ def import_(file: Path, config: Path, as_json: bool, **flags: Any) -> int:
     loaded = load_config(config, flags)
     imported = asyncio.run(import_answers(loaded, file, waits=lambda text: click.echo(text, err=True)))
     if as_json:
-        print_json({fate.name.lower(): imported.counts.get(fate, 0) for fate in Fate} | {"total": imported.total})
+        print_json(
+            {fate.name.lower(): imported.counts.get(fate, 0) for fate in ImportResult} | {"total": imported.total}
+        )
     click.echo(_imported_text(file, imported), err=True)
-    bad = (Fate.FAILED, Fate.CHANGED, Fate.UNKNOWN)
+    bad = (ImportResult.FAILED, ImportResult.CHANGED, ImportResult.UNKNOWN)
     return Exit.SOME_FAILED if any(imported.counts.get(fate) for fate in bad) else Exit.DONE
 
 
 def _imported_text(file: Path, imported: ImportedAnswers) -> str:
-    fates = ", ".join(f"{imported.counts[fate]:,} {fate}" for fate in Fate if fate in imported.counts)
+    fates = ", ".join(f"{imported.counts[fate]:,} {fate}" for fate in ImportResult if fate in imported.counts)
     lines = [f"{file}: {counted(imported.total, 'answer')}: {fates}"]
     lines += [f"  {fate}: {_keys(imported, fate)}; {said}" for fate, said in _SAID.items() if fate in imported.counts]
     return "\n".join(lines)
 
 
 _SAID = {
-    Fate.CHANGED: "they are answers to what these records no longer ask, and kept aside",
-    Fate.UNKNOWN: "no record has that key; rowcall run -n 1 or an export of requests brings the input in",
-    Fate.RUNNING: "a run has them; import again when it has ended",
+    ImportResult.CHANGED: "they are answers to what these records no longer ask, and kept aside",
+    ImportResult.UNKNOWN: "no record has that key; rowcall run -n 1 or an export of requests brings the input in",
+    ImportResult.RUNNING: "a run has them; import again when it has ended",
 }
 
 
-def _keys(imported: ImportedAnswers, fate: Fate) -> str:
+def _keys(imported: ImportedAnswers, fate: ImportResult) -> str:
     keys = imported.sample[fate]
     more = ", ..." if imported.counts[fate] > len(keys) else ""
     return ", ".join(clean(key) for key in keys) + more

@@ -16,8 +16,8 @@ from rowcall.model.job import Status
 from rowcall.model.store_location import StoreLocation
 from rowcall.progress import clean
 from rowcall.progress.number_text import counted
-from rowcall.store.migration import Contents, Progress, move
-from rowcall.store.open_at import open_sink, open_source
+from rowcall.store.migration import MigrationProgress, StoreContents, move
+from rowcall.store.open_at import open_source, open_target
 
 
 @click.command(epilog="Example: rowcall migrate --from reviews.db --to postgresql://user@host/database")
@@ -68,34 +68,36 @@ def _require_two(source: StoreLocation, target: StoreLocation) -> None:
         raise RowcallError(f"{source}: is both the store and its new place", remedy="Name another place with --to.")
 
 
-async def _migrate(source: StoreLocation, target: StoreLocation, told: Callable[[Progress], None]) -> Contents:
-    async with await open_source(source) as read, await open_sink(target) as filled:
+async def _migrate(
+    source: StoreLocation, target: StoreLocation, told: Callable[[MigrationProgress], None]
+) -> StoreContents:
+    async with await open_source(source) as read, await open_target(target) as filled:
         return await move(read, filled, told)
 
 
 @contextmanager
-def _bar() -> Iterator[Callable[[Progress], None]]:
+def _bar() -> Iterator[Callable[[MigrationProgress], None]]:
     """What shows how far a move is, where somebody looks."""
     if not sys.stderr.isatty():
         yield lambda progress: None
         return
     with click.progressbar(length=1, label="rows", file=sys.stderr) as bar:
 
-        def show(progress: Progress) -> None:
+        def show(progress: MigrationProgress) -> None:
             bar.length = progress.of
             bar.update(progress.rows - bar.pos)
 
         yield show
 
 
-def _by_status(moved: Contents) -> dict[str, int]:
+def _by_status(moved: StoreContents) -> dict[str, int]:
     counts = {status.value: 0 for status in Status}
     for (_, status), count in moved.by_status.items():
         counts[status] += count
     return {status: count for status, count in counts.items() if count}
 
 
-def _summary(moved: Contents) -> dict[str, Any]:
+def _summary(moved: StoreContents) -> dict[str, Any]:
     return {
         "records": moved.jobs,
         "by_status": _by_status(moved),
@@ -106,7 +108,7 @@ def _summary(moved: Contents) -> dict[str, Any]:
     }
 
 
-def _text(moved: Contents) -> str:
+def _text(moved: StoreContents) -> str:
     by_status = ", ".join(f"{count:,} {status}" for status, count in _by_status(moved).items())
     answers, tries = counted(moved.others["results"], "answer"), counted(moved.others["tries"], "try", "tries")
     return f"{counted(moved.jobs, 'record')} ({by_status or 'none'}), {answers}, {tries}"

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 from rowcall.store.migration import copy
-from rowcall.store.postgres.moving import PostgresSource
+from rowcall.store.postgres.migration_ends import PostgresMigrationSource
 from rowcall.store.postgres.pool import Connection, Database, patiently
 from rowcall.store.sqlite.backup import already_there, give_name
 from rowcall.store.sqlite.locks import beside
-from rowcall.store.sqlite.moving import SQLiteSink
+from rowcall.store.sqlite.migration_ends import SQLiteMigrationTarget
 from rowcall.system import atomic_files
 
 P = ParamSpec("P")
@@ -54,8 +54,8 @@ async def _write(connection: Connection, name: str, file: Path) -> None:
     async def read(query: Callable[Concatenate[Connection, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         return await query(connection, *args, **kwargs)
 
-    sink = await SQLiteSink.open(file)
+    sink = await SQLiteMigrationTarget.open(file)
     try:
-        await copy(PostgresSource(name, read, sink.close), sink, "backup")
+        await copy(PostgresMigrationSource(name, read, sink.close), sink, "backup")
     finally:
         await sink.close()

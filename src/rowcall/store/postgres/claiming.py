@@ -119,7 +119,7 @@ Taken = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ClaimRequest:
     """What a claim asks for.
 
     Attributes:
@@ -143,7 +143,7 @@ class Asked:
         return wanted | {"pass": self.pass_, "only": None if self.only is None else list(self.only)}
 
 
-async def claim(connection: Connection, asked: Asked) -> list[Taken]:
+async def claim(connection: Connection, asked: ClaimRequest) -> list[Taken]:
     """Take jobs; one whose processes died three times runs with nothing beside it in its session."""
     if await _any(connection, _SUSPECT_RUNS, asked.session, SUSPECT):
         return []
@@ -156,7 +156,7 @@ async def claim(connection: Connection, asked: Asked) -> list[Taken]:
     return await _take(connection, asked.parameters() | {"crashes": ANY_NUMBER, "limit": min(asked.limit, 1)})
 
 
-async def taken_before(connection: Connection, asked: Asked) -> list[Taken]:
+async def taken_before(connection: Connection, asked: ClaimRequest) -> list[Taken]:
     """What a claim took whose reply was lost."""
     cursor = await connection.execute(_TAKEN, asked.parameters())
     return await _in_order(connection, await cursor.fetchall())

@@ -9,7 +9,7 @@ from typing import TypeVar
 from rowcall.store.postgres import settling
 from rowcall.store.postgres.pool import Connection
 from rowcall.store.postgres.sessions import UNLOCKED
-from rowcall.store.queries.base import Query, Result, Settle, Statement
+from rowcall.store.queries.base import Query, QueryResult, Settle, Statement
 from rowcall.store.settlement_values import ready
 
 T = TypeVar("T")
@@ -43,12 +43,12 @@ async def carry_out(connection: Connection, query: Query[T]) -> T:
         return result
 
 
-async def _take_step(connection: Connection, step: Statement | Settle) -> Result:
+async def _take_step(connection: Connection, step: Statement | Settle) -> QueryResult:
     if isinstance(step, Settle):
         await settling.settle(connection, ready(step.settlements))
-        return Result([], 0)
+        return QueryResult([], 0)
     cursor = await connection.execute(translate(step.text), step.parameters or None)
-    return Result(await cursor.fetchall() if cursor.description else [], cursor.rowcount)
+    return QueryResult(await cursor.fetchall() if cursor.description else [], cursor.rowcount)
 
 
 @lru_cache(maxsize=256)

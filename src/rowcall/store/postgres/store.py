@@ -37,7 +37,7 @@ from rowcall.store.queries.retry_cancel import cancelled_among
 from rowcall.store.queries.stored_runs import settings as live_settings
 from rowcall.store.settlement_values import ready
 from rowcall.store.shared_verbs import SharedStore
-from rowcall.store.types import Claim, Enqueued, Entry, Left, Orders, Pruned, Reserved, Role, Run
+from rowcall.store.types import Claim, Enqueued, Entry, Left, LiveOrders, Pruned, Reserved, Role, Run
 
 
 class PostgresStore(PostgresReader, SharedStore):
@@ -170,7 +170,7 @@ class PostgresStore(PostgresReader, SharedStore):
     ) -> list[Job]:
         """Take at most ``limit`` claimable jobs; see the contract. A cancelled claim puts back what it took."""
         floor = self._claim_starts.of((kind, pass_))
-        asked = claiming.Asked(session, next(self._takes), kind, pass_, limit, fresh_only, only, floor)
+        asked = claiming.ClaimRequest(session, next(self._takes), kind, pass_, limit, fresh_only, only, floor)
         try:
             taken = await self._database.run_by_index(self._claim, asked, count())
             with translated(self._database.name):
@@ -180,7 +180,9 @@ class PostgresStore(PostgresReader, SharedStore):
             self._in_background(self._hand_back(session, asked.take))
             raise
 
-    async def _claim(self, connection: Connection, asked: claiming.Asked, tries: Iterator[int]) -> list[claiming.Taken]:
+    async def _claim(
+        self, connection: Connection, asked: claiming.ClaimRequest, tries: Iterator[int]
+    ) -> list[claiming.Taken]:
         """One try at a claim; one whose reply was lost gives what it took then."""
         await self._notice(connection, await sessions.ensure(connection, asked.session))
         if next(tries) and (before := await claiming.taken_before(connection, asked)):
@@ -253,12 +255,12 @@ class PostgresStore(PostgresReader, SharedStore):
         """Forget that a target rests."""
         await self._database.run(limiting.end_rest, target)
 
-    async def orders(self, kind: str, target: str) -> Orders:
+    async def orders(self, kind: str, target: str) -> LiveOrders:
         """What a live run of the kind against a target follows now."""
 
-        async def orders(connection: Connection) -> Orders:
+        async def orders(connection: Connection) -> LiveOrders:
             settings = await driver.carry_out(connection, live_settings(kind))
-            return Orders(settings, await limiting.resting(connection, target))
+            return LiveOrders(settings, await limiting.resting(connection, target))
 
         return await self._database.read(orders)
 

@@ -50,7 +50,7 @@ class Settle:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class QueryResult:
     """The rows that a statement gave, and the number of rows that it changed."""
 
     rows: list[Row]
@@ -79,7 +79,7 @@ class Access:
     by_index: bool = False
 
 
-Query = Generator[Statement | Settle, Result, T]
+Query = Generator[Statement | Settle, QueryResult, T]
 """A verb under way; ``T`` is what it returns."""
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rowcall.model.job import Job
 from rowcall.model.outcome import Action, Settlement
 from rowcall.store.queries.base import Query, Settle, Statement, storable
-from rowcall.store.types import Arrived, Fate
+from rowcall.store.types import ImportedAnswer, ImportResult
 
 _HAND_OUT = """
     INSERT INTO handed_out (job, request, input_hash, at)
@@ -52,7 +52,7 @@ class _Import:
     """An answer that is to be written, and what it answers."""
 
     job: _StoredJob
-    arrived: Arrived
+    arrived: ImportedAnswer
     asked: Asked
 
     @property
@@ -72,18 +72,18 @@ def hand_out(kind: str, keys: Sequence[str]) -> Query[None]:
     yield Statement(_HAND_OUT, kind=kind, keys=storable(keys))
 
 
-def arrive(kind: str, arrived: Sequence[Arrived]) -> Query[list[Fate]]:
+def import_answers(kind: str, arrived: Sequence[ImportedAnswer]) -> Query[list[ImportResult]]:
     """Import answers in their order; returns what became of each."""
     adopted = set((yield Statement(_ADOPTED, kind=kind)).rows)
-    fates: list[Fate] = []
+    fates: list[ImportResult] = []
     for group in _without_repeats(arrived):
         fates += yield from _import(kind, group, adopted)
     return fates
 
 
-def _without_repeats(arrived: Sequence[Arrived]) -> Iterator[list[Arrived]]:
+def _without_repeats(arrived: Sequence[ImportedAnswer]) -> Iterator[list[ImportedAnswer]]:
     """Groups in which no key comes twice: a second answer is judged by what the first one left."""
-    group: dict[str, Arrived] = {}
+    group: dict[str, ImportedAnswer] = {}
     for each in arrived:
         if each.key in group:
             yield list(group.values())
@@ -92,7 +92,7 @@ def _without_repeats(arrived: Sequence[Arrived]) -> Iterator[list[Arrived]]:
     yield list(group.values())
 
 
-def _import(kind: str, arrived: Sequence[Arrived], adopted: set[tuple[int, int]]) -> Query[list[Fate]]:
+def _import(kind: str, arrived: Sequence[ImportedAnswer], adopted: set[tuple[int, int]]) -> Query[list[ImportResult]]:
     jobs = yield from _stored_jobs(kind, [each.key for each in arrived])
     fates, imports = [], []
     for each in arrived:
@@ -126,19 +126,19 @@ def _stored_jobs(kind: str, keys: Sequence[str]) -> Query[dict[str, _StoredJob]]
     }
 
 
-def _fate(job: _StoredJob | None, action: Action, adopted: set[tuple[int, int]]) -> Fate:
+def _fate(job: _StoredJob | None, action: Action, adopted: set[tuple[int, int]]) -> ImportResult:
     """What becomes of an answer; ``adopted`` are pairs of a request and the one that its answers count for."""
     if job is None:
-        return Fate.UNKNOWN
+        return ImportResult.UNKNOWN
     if job.status == "running":
-        return Fate.RUNNING
+        return ImportResult.RUNNING
     if job.was_handed_out and not job.unanswered:
-        return Fate.BEFORE
+        return ImportResult.BEFORE
     if len(job.unanswered) > 1 or (job.unanswered and not _answers(job.unanswered[0], job.asked, adopted)):
-        return Fate.CHANGED
+        return ImportResult.CHANGED
     if job.status == "done" or (job.status == "failed" and action is Action.FAIL):
-        return Fate.BEFORE
-    return {Action.DONE: Fate.DONE, Action.FAIL: Fate.FAILED}.get(action, Fate.AGAIN)
+        return ImportResult.BEFORE
+    return {Action.DONE: ImportResult.DONE, Action.FAIL: ImportResult.FAILED}.get(action, ImportResult.AGAIN)
 
 
 def _answers(asked: Asked, now: Asked, adopted: set[tuple[int, int]]) -> bool:
@@ -146,10 +146,10 @@ def _answers(asked: Asked, now: Asked, adopted: set[tuple[int, int]]) -> bool:
     return asked[1] == now[1] and (asked[0] == now[0] or (asked[0], now[0]) in adopted)
 
 
-def _answered_by(job: _StoredJob, action: Action, fate: Fate) -> Asked | None:
+def _answered_by(job: _StoredJob, action: Action, fate: ImportResult) -> Asked | None:
     """What an answer with this fate is written as an answer to; None if it is not written."""
-    if fate in (Fate.DONE, Fate.FAILED):
+    if fate in (ImportResult.DONE, ImportResult.FAILED):
         return job.asked
-    if fate is Fate.CHANGED and action is Action.DONE and len(job.unanswered) == 1:
+    if fate is ImportResult.CHANGED and action is Action.DONE and len(job.unanswered) == 1:
         return job.unanswered[0]
     return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rowcall.store.queries.base import Query, Result, Statement
+from rowcall.store.queries.base import Query, QueryResult, Statement
 from rowcall.store.queries.retry_cancel import CHOSEN, FORGET_CHOSEN
 from rowcall.store.types import RolledBack
 
@@ -84,6 +84,6 @@ def rollback(kind: str, batch: str) -> Query[RolledBack]:
     return done
 
 
-def _read_summary(found: Result) -> RolledBack:
+def _read_summary(found: QueryResult) -> RolledBack:
     (restored, pending, _), *sample = found.rows
     return RolledBack(restored, pending, tuple(key for _, _, key in sample))

@@ -8,7 +8,7 @@ import sqlite3
 from functools import lru_cache
 from typing import TypeVar
 
-from rowcall.store.queries.base import Query, Result, Settle, Statement
+from rowcall.store.queries.base import Query, QueryResult, Settle, Statement
 from rowcall.store.settlement_values import ready
 from rowcall.store.sqlite import settling
 from rowcall.store.sqlite.clock import stamp
@@ -50,14 +50,16 @@ def carry_out(connection: sqlite3.Connection, query: Query[T], now: float | None
         return result
 
 
-def _take_step(connection: sqlite3.Connection, step: Statement | Settle, now: float | None, at: str | None) -> Result:
+def _take_step(
+    connection: sqlite3.Connection, step: Statement | Settle, now: float | None, at: str | None
+) -> QueryResult:
     if isinstance(step, Settle):
         assert now is not None
         settling.settle(connection, now, ready(step.settlements))
-        return Result([], 0)
+        return QueryResult([], 0)
     values = {name: json.dumps(value) if isinstance(value, list) else value for name, value in step.parameters.items()}
     cursor = connection.execute(translate(step.text), values | {"now": at})
-    return Result(cursor.fetchall(), cursor.rowcount)
+    return QueryResult(cursor.fetchall(), cursor.rowcount)
 
 
 @lru_cache(maxsize=256)

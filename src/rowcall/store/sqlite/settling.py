@@ -10,10 +10,10 @@ from rowcall.model.outcome import Action, Outcome, Settlement, Success
 from rowcall.store.settlement_values import Decided, Used, ready, wait
 from rowcall.store.sqlite.claiming import Taken, read_job
 from rowcall.store.sqlite.clock import due, stamp
-from rowcall.store.sqlite.statement import Statement
+from rowcall.store.sqlite.statement import PositionalStatement
 
 # After a call. The fence: this very claim, and still what was claimed.
-_CLOSE = Statement("""
+_CLOSE = PositionalStatement("""
     UPDATE jobs SET status = :status, attempts = attempts + :charged, crashes = 0, session = NULL,
         run_after = :run_after, wait_ms = :wait_ms, error = :error, reason = :reason, updated_at = :at,
         http_status = :http_status, request_id = :request_id, latency_ms = :latency_ms, input_tokens = :input,
@@ -22,14 +22,14 @@ _CLOSE = Statement("""
     RETURNING kind
 """)
 # Without one.
-_PUT_BACK = Statement("""
+_PUT_BACK = PositionalStatement("""
     UPDATE jobs SET status = 'pending', crashes = 0, session = NULL, updated_at = :at,
         run_after = :run_after, wait_ms = :wait_ms
     WHERE rowid = :row AND epoch = :epoch AND status = 'running' AND request = :request AND input_hash = :hash
     RETURNING kind
 """)
 # It was edited while it ran: what was called is not what is wanted any more.
-_START_OVER = Statement("""
+_START_OVER = PositionalStatement("""
     UPDATE jobs SET status = 'pending', attempts = 0, crashes = 0, session = NULL, run_after = NULL, wait_ms = NULL,
         error = NULL, reason = NULL, updated_at = :at
     WHERE rowid = :row AND epoch = :epoch AND status = 'running'
@@ -42,13 +42,13 @@ _OUTDONE = """
         SELECT 1 FROM results WHERE job = :row AND request = :request AND input_hash = :hash)
     FROM jobs WHERE rowid = :row
 """
-_RESULT = Statement("""
+_RESULT = PositionalStatement("""
     INSERT OR IGNORE INTO results (job, epoch, request, input_hash, superseded, batch, at,
         input_tokens, output_tokens, cached_tokens, reasoning_tokens, cost, value)
     SELECT :row, :epoch, :request, :hash, :superseded, batch, :at, :input, :output, :cached, :reasoning, :cost, :value
     FROM jobs WHERE rowid = :row
 """)
-_TRY = Statement("""
+_TRY = PositionalStatement("""
     INSERT OR IGNORE INTO tries (job, epoch, at, class, reason, message, charged, http_status, request_id, latency_ms,
         input_tokens, output_tokens, cached_tokens, reasoning_tokens, cost, body)
     VALUES (:row, :epoch, :at, :class, :reason, :error, :charged, :http_status, :request_id, :latency_ms,
@@ -110,7 +110,7 @@ def _keep(connection: sqlite3.Connection, outcome: Outcome, written: dict[str, A
     return True
 
 
-def _kind(connection: sqlite3.Connection, statement: Statement, parameters: dict[str, Any]) -> str | None:
+def _kind(connection: sqlite3.Connection, statement: PositionalStatement, parameters: dict[str, Any]) -> str | None:
     """The kind of the one row that a statement hits."""
     row = statement.carry_out(connection, parameters).fetchone()
     return row[0] if row else None

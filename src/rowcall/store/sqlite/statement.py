@@ -11,7 +11,7 @@ from typing import Any
 _NAME = re.compile(r":(\w+)")
 
 
-class Statement:
+class PositionalStatement:
     """SQL whose named parameters, two or more, are bound by their places: looking names up takes sqlite3 far longer."""
 
     def __init__(self, text: str) -> None:

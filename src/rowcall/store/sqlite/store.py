@@ -30,7 +30,7 @@ from rowcall.store.sqlite.faults import translated
 from rowcall.store.sqlite.file import CHECKPOINT_PAGES, connect_writing, prepare
 from rowcall.store.sqlite.locks import FileLock, WriteLock, beside
 from rowcall.store.sqlite.reader import SQLiteReader
-from rowcall.store.types import Claim, Enqueued, Entry, Left, Orders, Pruned, Reserved, Role, Run
+from rowcall.store.types import Claim, Enqueued, Entry, Left, LiveOrders, Pruned, Reserved, Role, Run
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -265,12 +265,12 @@ class SQLiteStore(SQLiteReader, SharedStore):
         """Forget that a target rests."""
         await self._write(limiting.end_rest, target)
 
-    async def orders(self, kind: str, target: str) -> Orders:
+    async def orders(self, kind: str, target: str) -> LiveOrders:
         """What a live run of the kind against a target follows now."""
 
-        def orders(connection: sqlite3.Connection) -> Orders:
+        def orders(connection: sqlite3.Connection) -> LiveOrders:
             settings = driver.carry_out(connection, live_settings(kind))
-            return Orders(settings, limiting.resting(connection, self._ticks(), target))
+            return LiveOrders(settings, limiting.resting(connection, self._ticks(), target))
 
         return await self._read(orders)
 

@@ -13,16 +13,16 @@ from typing import Concatenate, ParamSpec, Self, TypeVar
 from rowcall.store.migration import (
     PAGE,
     TABLES,
-    Contents,
     Key,
-    Mark,
-    Origin,
-    Page,
+    MigratedTable,
+    MigrationMark,
+    MigrationOrigin,
+    MigrationPage,
+    MigrationSource,
+    MigrationTarget,
     Row,
-    Sink,
-    Source,
-    Standing,
-    Table,
+    StoreContents,
+    TargetState,
     not_alone,
 )
 from rowcall.store.queries.stored_runs import living
@@ -71,7 +71,7 @@ _NO_OLD_SESSIONS = "DELETE FROM sqlite_sequence WHERE name = 'sessions'"
 _NEW_SESSIONS = "INSERT INTO sqlite_sequence SELECT 'sessions', coalesce(max(session), 0) FROM runs"
 
 
-class SQLiteSource(Source):
+class SQLiteMigrationSource(MigrationSource):
     """A store in a SQLite file, that is moved from. Made by ``open``; nothing is written to it."""
 
     def __init__(self, path: Path, line: ConnectionThread) -> None:
@@ -100,11 +100,11 @@ class SQLiteSource(Source):
         """What any verb that writes changes: one walk over the jobs."""
         return await self._thread.run(self._told, _state)
 
-    async def page(self, table: Table, after: Key | None) -> list[Row]:
+    async def page(self, table: MigratedTable, after: Key | None) -> list[Row]:
         """The next rows of a table."""
         return await self._thread.run(self._told, _page, table, after)
 
-    async def contents(self) -> Contents:
+    async def contents(self) -> StoreContents:
         """What it holds."""
         return await self._thread.run(self._told, _contents)
 
@@ -119,7 +119,7 @@ class SQLiteSource(Source):
             return query(connection, *args, **kwargs)
 
 
-class SQLiteSink(Sink):
+class SQLiteMigrationTarget(MigrationTarget):
     """A SQLite file that becomes a store. Made by ``open``."""
 
     def __init__(self, path: Path, line: ConnectionThread) -> None:
@@ -140,15 +140,15 @@ class SQLiteSink(Sink):
         """Give up the connection; safe to repeat."""
         await self._thread.close()
 
-    async def begin(self, origin: Origin) -> Mark:
+    async def begin(self, origin: MigrationOrigin) -> MigrationMark:
         """Begin a move, or go on with one."""
         return await self._thread.run(self._write, lambda connection: _begin(connection, origin, self.name))
 
-    async def put(self, page: Page) -> None:
+    async def put(self, page: MigrationPage) -> None:
         """Take a page in, together with its mark."""
         await self._thread.run(self._write, lambda connection: _put(connection, page, self.name))
 
-    async def contents(self) -> Contents:
+    async def contents(self) -> StoreContents:
         """What it holds by now."""
         return await self._thread.run(self._write, _contents)
 
@@ -194,16 +194,16 @@ def _state(connection: sqlite3.Connection) -> str:
     return json.dumps(connection.execute(_STATE).fetchone())
 
 
-def _page(connection: sqlite3.Connection, table: Table, after: Key | None) -> list[Row]:
+def _page(connection: sqlite3.Connection, table: MigratedTable, after: Key | None) -> list[Row]:
     key = ", ".join(table.key)
     behind = f"WHERE ({key}) > ({_places(table.key)})" if after else ""
     query = f"SELECT {', '.join(table.columns)} FROM {table.name} {behind} ORDER BY {key} LIMIT {PAGE}"  # noqa: S608  constants
     return connection.execute(query, after or ()).fetchall()
 
 
-def _contents(connection: sqlite3.Connection) -> Contents:
+def _contents(connection: sqlite3.Connection) -> StoreContents:
     by_status = {(kind, status): count for kind, status, count in connection.execute(_BY_STATUS)}
-    return Contents(by_status, {name: _count(connection, name) for name in _OTHERS})
+    return StoreContents(by_status, {name: _count(connection, name) for name in _OTHERS})
 
 
 def _count(connection: sqlite3.Connection, name: str) -> int:
@@ -211,7 +211,7 @@ def _count(connection: sqlite3.Connection, name: str) -> int:
     return int(count)
 
 
-def _begin(connection: sqlite3.Connection, origin: Origin, name: str) -> Mark:
+def _begin(connection: sqlite3.Connection, origin: MigrationOrigin, name: str) -> MigrationMark:
     standing = _standing(connection)
     if mark := standing.go_on(origin, name):
         return mark
@@ -219,20 +219,20 @@ def _begin(connection: sqlite3.Connection, origin: Origin, name: str) -> Mark:
         connection.execute(f"DELETE FROM {table.name}")  # noqa: S608  a constant
     connection.execute("DROP TABLE IF EXISTS moving")
     connection.execute(_MARK_TABLE)
-    connection.execute(_BEGIN, (origin.name, origin.state, Mark().text))
+    connection.execute(_BEGIN, (origin.name, origin.state, MigrationMark().text))
     connection.execute(f"PRAGMA application_id = {MOVING_ID}")
-    return Mark()
+    return MigrationMark()
 
 
-def _standing(connection: sqlite3.Connection) -> Standing:
+def _standing(connection: sqlite3.Connection) -> TargetState:
     (empty,) = connection.execute(_EMPTY).fetchone()
     if _owner(connection) != MOVING_ID:
-        return Standing(bool(empty))
+        return TargetState(bool(empty))
     name, state, mark = connection.execute(_MARKED).fetchone()
-    return Standing(bool(empty), (Origin(name, state), Mark.of(mark)))
+    return TargetState(bool(empty), (MigrationOrigin(name, state), MigrationMark.of(mark)))
 
 
-def _put(connection: sqlite3.Connection, page: Page, name: str) -> None:
+def _put(connection: sqlite3.Connection, page: MigrationPage, name: str) -> None:
     marks = {"before": page.before.text, "after": page.after.text}
     if _owner(connection) != MOVING_ID:
         raise not_alone(name)

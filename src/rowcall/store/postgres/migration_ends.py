@@ -11,16 +11,16 @@ from rowcall.model.store_location import StoreLocation
 from rowcall.store.migration import (
     PAGE,
     TABLES,
-    Contents,
     Key,
-    Mark,
-    Origin,
-    Page,
+    MigratedTable,
+    MigrationMark,
+    MigrationOrigin,
+    MigrationPage,
+    MigrationSource,
+    MigrationTarget,
     Row,
-    Sink,
-    Source,
-    Standing,
-    Table,
+    StoreContents,
+    TargetState,
     not_alone,
 )
 from rowcall.store.postgres import schema
@@ -82,7 +82,7 @@ _NUMBERS = """
 _ANALYZE = "ANALYZE rowcall.jobs, rowcall.payloads, rowcall.results, rowcall.tries"
 
 
-class Read(Protocol):
+class ReadQuery(Protocol):
     """How a query is read: in a transaction of its own, or in one that shows the same moment to all of them."""
 
     def __call__(
@@ -91,10 +91,10 @@ class Read(Protocol):
         """What the query gives."""
 
 
-class PostgresSource(Source):
+class PostgresMigrationSource(MigrationSource):
     """A store in a PostgreSQL database that is moved from. Nothing is written to it."""
 
-    def __init__(self, name: str, read: Read, close: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, name: str, read: ReadQuery, close: Callable[[], Awaitable[None]]) -> None:
         self._name = name
         self._read = read
         self._close = close
@@ -127,16 +127,16 @@ class PostgresSource(Source):
         """What any verb that writes changes: one walk over the jobs."""
         return await self._read(_state)
 
-    async def page(self, table: Table, after: Key | None) -> list[Row]:
+    async def page(self, table: MigratedTable, after: Key | None) -> list[Row]:
         """The next rows of a table."""
         return await self._read(_page, table, after)
 
-    async def contents(self) -> Contents:
+    async def contents(self) -> StoreContents:
         """What it holds."""
         return await self._read(_contents)
 
 
-class PostgresSink(Sink):
+class PostgresMigrationTarget(MigrationTarget):
     """A PostgreSQL database that becomes a store. Made by ``open``."""
 
     def __init__(self, name: str, database: Database) -> None:
@@ -157,15 +157,15 @@ class PostgresSink(Sink):
         """Give up the connections; safe to repeat."""
         await self._database.close()
 
-    async def begin(self, origin: Origin) -> Mark:
+    async def begin(self, origin: MigrationOrigin) -> MigrationMark:
         """Begin a move, or go on with one."""
         return await self._database.run(_begin, origin, self.name)
 
-    async def put(self, page: Page) -> None:
+    async def put(self, page: MigrationPage) -> None:
         """Take a page in, together with its mark."""
         await self._database.run(_put, page, self.name)
 
-    async def contents(self) -> Contents:
+    async def contents(self) -> StoreContents:
         """What it holds by now."""
         return await self._database.read(_contents)
 
@@ -192,7 +192,7 @@ async def _state(connection: Connection) -> str:
     return json.dumps(await fetched(connection, _STATE))
 
 
-async def _page(connection: Connection, table: Table, after: Key | None) -> list[Row]:
+async def _page(connection: Connection, table: MigratedTable, after: Key | None) -> list[Row]:
     key = ", ".join(table.key)
     behind = f"WHERE ({key}) > ({', '.join(['%s'] * len(table.key))})" if after else ""
     columns = ", ".join(f"{column}::integer" if column in table.flags else column for column in table.columns)
@@ -200,41 +200,41 @@ async def _page(connection: Connection, table: Table, after: Key | None) -> list
     return await fetch(connection, query, after)
 
 
-def _rows_of(table: Table) -> str:
+def _rows_of(table: MigratedTable) -> str:
     return _TOTALS if table.name == "totals" else f"rowcall.{table.name}"
 
 
-async def _contents(connection: Connection) -> Contents:
+async def _contents(connection: Connection) -> StoreContents:
     await patiently(connection)
     by_status = {(kind, status): count for kind, status, count in await fetch(connection, _BY_STATUS)}
     others = [table for table in TABLES if table.name != "jobs"]
-    return Contents(by_status, {table.name: await _count(connection, table) for table in others})
+    return StoreContents(by_status, {table.name: await _count(connection, table) for table in others})
 
 
-async def _count(connection: Connection, table: Table) -> int:
+async def _count(connection: Connection, table: MigratedTable) -> int:
     (count,) = await fetched(connection, f"SELECT count(*) FROM {_rows_of(table)}")  # noqa: S608  constants
     return int(count)
 
 
-async def _begin(connection: Connection, origin: Origin, name: str) -> Mark:
+async def _begin(connection: Connection, origin: MigrationOrigin, name: str) -> MigrationMark:
     await schema.make(connection, name)
     await connection.execute(_ALONE)
     standing = await _standing(connection)
     if mark := standing.go_on(origin, name):
         return mark
     await connection.execute(f"TRUNCATE rowcall.moving, {', '.join(f'rowcall.{table.name}' for table in TABLES)}")
-    await connection.execute(_BEGIN, (origin.name, origin.state, Mark().text))
-    return Mark()
+    await connection.execute(_BEGIN, (origin.name, origin.state, MigrationMark().text))
+    return MigrationMark()
 
 
-async def _standing(connection: Connection) -> Standing:
+async def _standing(connection: Connection) -> TargetState:
     (empty,) = await fetched(connection, _EMPTY)
     for name, state, mark in await fetch(connection, _MARKED):
-        return Standing(empty, (Origin(name, state), Mark.of(mark)))
-    return Standing(empty)
+        return TargetState(empty, (MigrationOrigin(name, state), MigrationMark.of(mark)))
+    return TargetState(empty)
 
 
-async def _put(connection: Connection, page: Page, name: str) -> None:
+async def _put(connection: Connection, page: MigrationPage, name: str) -> None:
     marks = {"before": page.before.text, "after": page.after.text}
     if not (await connection.execute(_GO_ON, marks)).rowcount:
         if await fetch(connection, _IS_IN, (page.after.text,)):
@@ -243,7 +243,7 @@ async def _put(connection: Connection, page: Page, name: str) -> None:
     await _copy(connection, page.table, page.rows)
 
 
-async def _copy(connection: Connection, table: Table, rows: list[Row]) -> None:
+async def _copy(connection: Connection, table: MigratedTable, rows: list[Row]) -> None:
     columns = ", ".join(table.columns)
     async with connection.cursor() as cursor, cursor.copy(f"COPY rowcall.{table.name} ({columns}) FROM STDIN") as copy:
         for row in rows:

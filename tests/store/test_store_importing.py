@@ -5,19 +5,19 @@ from __future__ import annotations
 from storekit import USAGE, entry, failure, success
 
 from rowcall.model.outcome import Action, FailureClass
-from rowcall.store.types import Arrived, Fate
+from rowcall.store.types import ImportedAnswer, ImportResult
 
 
 def arrived(key, value="there", **more):
-    return Arrived(key, Action.DONE, success(value, **more))
+    return ImportedAnswer(key, Action.DONE, success(value, **more))
 
 
 async def test_an_answer_is_as_one_of_a_call(desk):
     """A pending job is done with it; attempt and tokens are counted, once however often it comes."""
     await desk.bring("a", "b")
     await desk.store.hand_out(desk.kind, ["a", "b"])
-    for expected in (Fate.DONE, Fate.BEFORE):
-        assert await desk.store.arrive(desk.kind, [arrived("a", usage=USAGE)]) == [expected]
+    for expected in (ImportResult.DONE, ImportResult.BEFORE):
+        assert await desk.store.import_answers(desk.kind, [arrived("a", usage=USAGE)]) == [expected]
     assert await desk.answer("a") == "there"
     assert (await desk.row("a")).attempts == 1
     counts = await desk.store.counts(desk.kind)
@@ -29,7 +29,7 @@ async def test_a_running_job_is_left_to_its_run(desk):
     """What is being called now keeps its claim, and its own answer counts."""
     await desk.bring("a")
     job = await desk.one()
-    assert await desk.store.arrive(desk.kind, [arrived("a")]) == [Fate.RUNNING]
+    assert await desk.store.import_answers(desk.kind, [arrived("a")]) == [ImportResult.RUNNING]
     assert await desk.done(job, value="here") == []
     assert await desk.answer("a") == "here"
 
@@ -38,10 +38,10 @@ async def test_a_failed_job_takes_a_late_answer_but_no_second_failure(desk):
     """An answer mends a failed job; another failure changes nothing."""
     await desk.bring("a")
     await desk.fail(await desk.one())
-    again = Arrived("a", Action.FAIL, failure(cls=FailureClass.RECORD))
-    assert await desk.store.arrive(desk.kind, [again]) == [Fate.BEFORE]
+    again = ImportedAnswer("a", Action.FAIL, failure(cls=FailureClass.RECORD))
+    assert await desk.store.import_answers(desk.kind, [again]) == [ImportResult.BEFORE]
     assert (await desk.row("a")).attempts == 1
-    assert await desk.store.arrive(desk.kind, [arrived("a")]) == [Fate.DONE]
+    assert await desk.store.import_answers(desk.kind, [arrived("a")]) == [ImportResult.DONE]
     assert await desk.answer("a") == "there"
 
 
@@ -52,11 +52,11 @@ async def test_an_adopted_request_still_has_its_answers(desk):
     desk.request = await desk.store.adopt(desk.kind, "ask otherwise")
     await desk.next_pass()
     await desk.bring("a", "b")
-    assert await desk.store.arrive(desk.kind, [arrived("a")]) == [Fate.DONE]
+    assert await desk.store.import_answers(desk.kind, [arrived("a")]) == [ImportResult.DONE]
     desk.request = await desk.store.request(desk.kind, "ask for something else")
     await desk.next_pass()
     await desk.bring(entry("b"))
-    assert await desk.store.arrive(desk.kind, [arrived("b")]) == [Fate.CHANGED]
+    assert await desk.store.import_answers(desk.kind, [arrived("b")]) == [ImportResult.CHANGED]
 
 
 async def test_what_is_kept_aside_takes_no_later_claim(desk):
@@ -65,7 +65,7 @@ async def test_what_is_kept_aside_takes_no_later_claim(desk):
     await desk.store.hand_out(desk.kind, ["a"])
     await desk.next_pass()
     await desk.bring(entry("a", "two"))
-    assert await desk.store.arrive(desk.kind, [arrived("a", "to one")]) == [Fate.CHANGED]
+    assert await desk.store.import_answers(desk.kind, [arrived("a", "to one")]) == [ImportResult.CHANGED]
     assert await desk.done(await desk.one(), value="to two") == []
     assert await desk.answer("a") == "to two"
     await desk.next_pass()
@@ -76,13 +76,13 @@ async def test_what_is_kept_aside_takes_no_later_claim(desk):
 async def test_unknown_keys_and_others_in_their_order(desk):
     """Each answer has its fate, in the order in which they came; another kind's keys are unknown."""
     await desk.bring("a")
-    later = Arrived("a", Action.RELEASE, failure("batch_expired", FailureClass.NOT_SENT))
-    assert await desk.store.arrive(desk.kind, [arrived("x"), later, arrived("a")]) == [
-        Fate.UNKNOWN,
-        Fate.AGAIN,
-        Fate.DONE,
+    later = ImportedAnswer("a", Action.RELEASE, failure("batch_expired", FailureClass.NOT_SENT))
+    assert await desk.store.import_answers(desk.kind, [arrived("x"), later, arrived("a")]) == [
+        ImportResult.UNKNOWN,
+        ImportResult.AGAIN,
+        ImportResult.DONE,
     ]
-    assert await desk.store.arrive("other", [arrived("a")]) == [Fate.UNKNOWN]
+    assert await desk.store.import_answers("other", [arrived("a")]) == [ImportResult.UNKNOWN]
 
 
 async def test_last_calls(desk):
