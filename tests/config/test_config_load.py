@@ -418,7 +418,7 @@ def test_all_faults_are_told_at_once_with_their_lines(faults):
         ("15", 'api.mock.errors must be a share, such as "0.3%", from "0%" to "100%", not "120%"'),
         ("16", '"sed" is not a setting of [api.mock]'),
         ("18", 'request.method must be "GET", "POST", "PUT", "PATCH" or "DELETE", not "get"'),
-        ("19", "request.params.a must be text, a number, true, false, a reference or a list of these"),
+        ("19", "request.params.a must be text, a number, true, false, a reference, or a list of these"),
         ("19", "request.params.c is a date or time, which JSON does not have"),
         ("21", "request.headers.Cookie must not be written in the file: anybody who can read the file could read it"),
         ("28", "request.body.list[1] is a number that JSON does not have: inf"),
