@@ -6,7 +6,8 @@
 Ray only decides where the workers run: it starts each of them on some node, and starts it again, perhaps on another
 node, if it dies. Everything else is between the workers and the store, as it is on one machine: who takes over the
 records of a dead worker, and how fast all of them call together. Words after the number go to each ``rowcall work``,
-as in ``workers.py 8 --name reviews``.
+as in ``workers.py 8 --name reviews --env OPENAI_API_KEY``. The config in the store may use the variables that ``--env``
+names; if it has a handler or a command, write ``--trust-store``.
 
 Every node needs ``pip install 'rowcall[postgres]'`` and the variables for the API keys that the config names, since
 keys are never in the store. Variables that begin with ROWCALL_ are passed on from here. Tested with Ray 2.

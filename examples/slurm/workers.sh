@@ -2,7 +2,8 @@
 # Runs eight workers in one allocation, until the batch job is finished or the time is up:
 #   rowcall enqueue config.toml        # with [store] path = "postgresql://user@host/database"
 #   ROWCALL_STORE=postgresql://user@host/database sbatch workers.sh
-# Submit it again for what is left. API keys come from the environment, under the names that the config gives.
+# Submit it again for what is left. API keys come from the environment; ROWCALL_ENV="OPENAI_API_KEY" names those that the
+# config in the store may use. If that config has a handler or a command: ROWCALL_TRUST_STORE=1.
 #SBATCH --job-name=rowcall
 #SBATCH --ntasks=8
 #SBATCH --cpus-per-task=1

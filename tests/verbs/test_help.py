@@ -41,7 +41,7 @@ PROMISED = {
     "status": ["--watch", "--json", "--store", "--name"],
     "set": ["--keep", "--store", "--name"],
     "errors": ["--json", "--store", "--name"],
-    "show": ["--curl", "--json", "--store", "--name"],
+    "show": ["--curl", "--json", "--store", "--name", "--trust-store", "--env"],
     "retry": ["--where", "--batch", "--all-failed", "--done", "--dry-run", "--store", "--name"],
     "cancel": ["--where", "--batch", "--pending", "--dry-run", "--yes", "--store", "--name"],
     "rollback": ["--batch", "--dry-run", "--yes", "--store", "--name"],

@@ -56,10 +56,10 @@ def kept(project):
 
 
 async def away(project, tmp_path_factory, *args):
-    """``rowcall work --store`` in a folder that holds nothing, as another machine would."""
+    """``rowcall work --store`` in a folder that holds nothing, as another machine would that trusts the store."""
     store, project.folder = project.folder / "t.db", tmp_path_factory.mktemp("elsewhere")
     try:
-        return await project.work("--store", str(store), *args)
+        return await project.work("--store", str(store), "--trust-store", *args)
     finally:
         project.folder = store.parent
 

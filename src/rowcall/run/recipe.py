@@ -66,7 +66,7 @@ class Recipe:
         """
         for name, text in self.files.items():
             path = folder / name
-            if not _stays(name):
+            if not stays_inside(name):
                 raise ValueError(f"{name!r} leads out of the folder")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
@@ -155,7 +155,7 @@ def _require_no_machine(config: Config) -> None:
     secret = {("api", name): _file_in(getattr(api, name)) for name in ("api_key", "proxy")}
     headers = {(*path, name): _file_in(value) for path in _SENT[::2] for name, value in _headers(config, path)}
     for path, name in (kept | secret | headers).items():
-        if name and _stays(name):
+        if name and stays_inside(name):
             raise _NotStorable(f"{config.where(path)} names a file of this machine; use a path that every machine has")
 
 
@@ -173,7 +173,7 @@ def _named_files(config: Config) -> Iterator[str]:
     written = config.written
     trees = [table_in(written, *path[:-1]).get(path[-1]) for path in _SENT]
     for name in dict.fromkeys(_files_in([*trees, _schema(written)])):
-        if not _stays(name):
+        if not stays_inside(name):
             raise _NotStorable(f"{name} is not beside {config.file.name}")
         yield name
     if config.handler:
@@ -193,7 +193,7 @@ def _files_in(node: Any) -> Iterator[str]:
 
 
 def _modules(config: Config, name: str) -> Iterator[str]:
-    if not _stays(name):
+    if not stays_inside(name):
         raise _NotStorable(f"{name} is not beside {config.file.name}")
     try:
         for path in companions(config.folder / name):
@@ -212,7 +212,7 @@ def _text(config: Config, name: str) -> str:
     return text
 
 
-def _stays(name: str) -> bool:
+def stays_inside(name: str) -> bool:
     """Return whether a relative name stays inside the folder it is relative to."""
     path = PurePosixPath(name)
     return not (path.is_absolute() or ".." in path.parts or name.startswith("~"))

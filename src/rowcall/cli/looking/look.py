@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rowcall.cli.looking.why import Standing, held_up_text, why
-from rowcall.cli.shared.common import json_option, only_kind, print_json, store_location, store_options
+from rowcall.cli.shared.common import json_option, only_kind, print_json, store_location, store_options, trust_options
 from rowcall.cli.shared.hints import hint_for
 from rowcall.cli.shared.located_commands import Located
 from rowcall.model.errors import RowcallError
@@ -27,6 +27,7 @@ from rowcall.store.types import JobRow, Try
 
 if TYPE_CHECKING:  # it brings the whole wire along
     from rowcall.cli.setup.shown_requests import ShownRequest
+    from rowcall.cli.shared.recipe_trust import Trust
     from rowcall.config import Config
 
 _SHOWN_BODY = 2_000
@@ -125,11 +126,23 @@ def errors(config: Path, store: StoreLocation | None, name: str | None, as_json:
 @click.argument("key")
 @click.option("--curl", is_flag=True, help="Its request as a command, with $NAME in the place of a secret.")
 @store_options
+@trust_options
 @json_option
-def show(key: str, curl: bool, config: Path, store: StoreLocation | None, name: str | None, as_json: bool) -> None:
+def show(
+    key: str,
+    curl: bool,
+    config: Path,
+    store: StoreLocation | None,
+    name: str | None,
+    trust_store: bool,
+    env: tuple[str, ...],
+    as_json: bool,
+) -> None:
     """One record: its payload, its request as it would be sent now, every try, its answer, or why there is none."""
     record = asyncio.run(_record(key, config, store, name))
-    request = _request(record, config, store)
+    from rowcall.cli.shared.recipe_trust import Trust
+
+    request = _request(record, config, store, Trust(trust_store, env if curl else None))
     if curl:
         click.echo(_shown(request).curl)
     elif as_json:
@@ -148,7 +161,9 @@ async def _record(key: str, config: Path, store: StoreLocation | None, name: str
         return await _story(reader, job, Located(config, store))
 
 
-def _request(record: dict[str, Any], config: Path, store: StoreLocation | None) -> ShownRequest | RowcallError:
+def _request(
+    record: dict[str, Any], config: Path, store: StoreLocation | None, trust: Trust
+) -> ShownRequest | RowcallError:
     """The record's request, or why there is none."""
     if record["payload"] is None:
         return RowcallError("its stored input was pruned", remedy="rowcall run, where the input is, reads it again")
@@ -156,19 +171,19 @@ def _request(record: dict[str, Any], config: Path, store: StoreLocation | None) 
 
     try:
         with ExitStack() as stack:
-            return Preview(_config(stack, config, store, record["kind"])).show(record["key"], record["payload"])
+            return Preview(_config(stack, config, store, record["kind"], trust)).show(record["key"], record["payload"])
     except RowcallError as error:
         return error
 
 
-def _config(stack: ExitStack, config: Path, store: StoreLocation | None, kind: str) -> Config:
+def _config(stack: ExitStack, config: Path, store: StoreLocation | None, kind: str, trust: Trust) -> Config:
     """The config that was named, or the one that the store keeps."""
     from rowcall.cli.shared.stored_config import kept_config, kept_recipe
     from rowcall.config import load
 
     if store is None:
         return load(config)
-    return kept_config(stack, store, asyncio.run(kept_recipe(store, kind)), settings={})
+    return kept_config(stack, store, asyncio.run(kept_recipe(store, kind)), trust=trust, settings={})
 
 
 def _shown(request: ShownRequest | RowcallError) -> ShownRequest:

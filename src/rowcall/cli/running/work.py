@@ -21,8 +21,10 @@ from rowcall.cli.shared.common import (
     processes_option,
     setting_options,
     store_option,
+    trust_options,
 )
 from rowcall.cli.shared.located_commands import Located
+from rowcall.cli.shared.recipe_trust import Trust
 from rowcall.cli.shared.stored_config import kept_config, kept_recipe
 from rowcall.config import Config
 from rowcall.model.errors import NoStore, NothingYet
@@ -40,6 +42,7 @@ LOOK_AGAIN = 1.0
 @config_argument
 @store_option("The store itself, which knows config and handler too; in the place of CONFIG.")
 @click.option("--name", metavar="KIND", help="The batch job, where the store holds several.")
+@trust_options
 @setting_options
 @processes_option
 @config_options
@@ -60,8 +63,9 @@ def work(config: Path, store: StoreLocation | None, name: str | None, **flags: A
     nothing is left and nobody brings more in. No export is written unless -o asks for it: rowcall export does.
 
     A worker's config and handler must be those that the records were brought in with. With --store it takes them from
-    there, and runs a handler's code: whoever may write to the store may run code here. Keys come from this machine's
-    environment, and from .env in this folder.
+    there. Whoever can write to the store can change them, so they may use only the variables that --env names, and run
+    no command and no handler, unless --trust-store says so or you allow it once when you are asked. Keys come from this
+    machine's environment, and from .env in this folder.
     """
     if store is None and name is not None:
         raise click.UsageError("--name goes with --store: a config names its batch job")
@@ -86,7 +90,9 @@ def _from_store(stack: ExitStack, place: StoreLocation, wanted: str | None, flag
         RowcallError: there is none, or it could not travel.
     """
     recipe = asyncio.run(_recipe(place, wanted, wait=flags["wait"], quiet=flags["quiet"]))
-    return kept_config(stack, place, recipe, settings=flags["set"] | overrides(flags), env_file=flags["env_file"])
+    trust = Trust(flags["trust_store"], flags["env"], asks=True)
+    settings = flags["set"] | overrides(flags)
+    return kept_config(stack, place, recipe, trust=trust, settings=settings, env_file=flags["env_file"])
 
 
 async def _recipe(place: StoreLocation, wanted: str | None, *, wait: bool, quiet: bool) -> Recipe:

@@ -41,6 +41,16 @@ def store_option(words: str) -> Callable[[F], F]:
     return click.option("--store", type=click.Path(), callback=placed, metavar="FILE|URL", help=words)
 
 
+def trust_options(verb: F) -> F:
+    """What the config in a store may use of this machine."""
+    verb = click.option(
+        "--env", multiple=True, metavar="NAME", help="A variable that the config in the store may use; repeatable."
+    )(verb)
+    return click.option(
+        "--trust-store", is_flag=True, help="The config in the store may run commands and code, and read any file here."
+    )(verb)
+
+
 def file_options(verb: F) -> F:
     """``CONFIG``-less verbs find the store by ``--config`` or ``--store``."""
     return click.option(
@@ -117,7 +127,8 @@ def lasting(flags: dict[str, Any]) -> Iterator[str]:
     for flag in ("concurrency", "rate", "processes", "sample", "batch"):
         if (value := flags.get(flag)) is not None:
             yield f"--{flag} {shlex.quote(str(value))}"
-    yield from (f"--{flag}" for flag in ("all", "wait") if flags.get(flag))
+    yield from (f"--{flag.replace('_', '-')}" for flag in ("all", "wait", "trust_store") if flags.get(flag))
+    yield from (f"--env {shlex.quote(name)}" for name in flags.get("env", ()))
     for setting, typed in flags["set"].typed.items():
         shown = setting.partition(".")[0] in _HARMLESS and "://" not in typed
         yield "--set " + (shlex.quote(f"{setting}={typed}") if shown else f"{setting}=<as before>")

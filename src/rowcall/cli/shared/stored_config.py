@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rowcall.cli.shared.common import only_kind
+from rowcall.cli.shared.recipe_trust import Trust
 from rowcall.config import Config, load
 from rowcall.model.errors import NothingYet, RowcallError
 from rowcall.model.store_location import StoreLocation
@@ -17,7 +18,13 @@ from rowcall.store.open_at import open_reader
 
 
 def kept_config(
-    stack: ExitStack, place: StoreLocation, recipe: Recipe, *, settings: Mapping[str, Any], env_file: Path | None = None
+    stack: ExitStack,
+    place: StoreLocation,
+    recipe: Recipe,
+    *,
+    trust: Trust,
+    settings: Mapping[str, Any],
+    env_file: Path | None = None,
 ) -> Config:
     """The config of a recipe, whose files stand in a folder that goes with ``stack``; its store is at ``place``.
 
@@ -25,9 +32,14 @@ def kept_config(
         stack: what removes the folder.
         place: where the recipe came from.
         recipe: with its files.
+        trust: what the recipe may use of this machine.
         settings: what goes before the config's own.
         env_file: variables that the environment does not have; None: those of ``.env`` in this folder.
+
+    Raises:
+        ConfigError: the recipe wants more than it may use.
     """
+    trust.check(recipe, place)
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rowcall-work-")))
     here = {"store.path": place.url or str(place.path and place.path.absolute())}
     file, env_file = recipe.write(folder), env_file or Path.cwd() / ".env"
