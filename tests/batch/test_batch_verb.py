@@ -111,7 +111,7 @@ async def test_the_order_of_the_lines(project):
 @pytest.mark.parametrize(
     ("bad", "said"),
     [
-        (line(0), ["in.jsonl:2", "'r0' came before, at in.jsonl:1"]),
+        (line(0), ["in.jsonl:2", "'r0' is already used at in.jsonl:1"]),
         (line(1, body={"model": "m", "stream": True}), ["in.jsonl:2", "stream: true"]),
         (line(1, method="GET"), ["in.jsonl:2", 'method must be "POST"']),
         (line(1, url="https://elsewhere.example/v1"), ["in.jsonl:2", "url must be a path"]),

@@ -106,7 +106,7 @@ async def test_a_third_step_names_its_column(steps):
     await step(steps, "second")
     third = SECOND.format(url=steps.api.url).replace('"second"', '"third"').replace("first.db", "second.db")
     (steps.folder / "third.toml").write_text(third)
-    with pytest.raises(InputError, match="column 'result' is there already"):
+    with pytest.raises(InputError, match="already have a column 'result'"):
         await step(steps, "third")
     add(steps, "third", "input", 'result = "answer"')
     assert (await step(steps, "third")).done == 6
@@ -127,7 +127,8 @@ async def test_two_jobs_in_one_store(steps):
 
 
 @pytest.mark.parametrize(
-    ("kind", "said"), [("frist", "holds no batch job 'frist'"), (None, "no such file"), ("first", "dropped by prune")]
+    ("kind", "said"),
+    [("frist", "has no batch job 'frist'"), (None, "does not exist"), ("first", "prune has deleted its record")],
 )
 async def test_a_store_that_cannot_be_an_input(steps, kind, said):
     """A wrong name, a store that is not there, and pruned records are named with what to do."""

@@ -23,7 +23,7 @@ def test_bad_lines_are_set_aside(source, tmp_path):
     assert aside(made) == [
         {"line": 3, "reason": "1 cells, fewer than the 2 columns", "raw": "2\n"},
         {"line": 4, "reason": "text after a closing quote", "raw": '3,"b\n'},
-        {"line": 7, "reason": "not utf-8: byte 0xe9 at character 6", "raw": "5,caf\\xe9\n"},
+        {"line": 7, "reason": "not valid utf-8: byte 0xe9 at character 6", "raw": "5,caf\\xe9\n"},
         {"line": 9, "reason": "a NUL character", "raw": "7,x\0y\n"},
     ]
 

@@ -93,12 +93,12 @@ def test_an_empty_file_with_a_header_given_is_refused(source):
     [
         ("id,text\n1,a\n2,b,c\n", "a.csv:3", "3 cells, more than the 2 columns"),
         ("id,text\n1,a\n2\n", "a.csv:3", "1 cells, fewer than the 2 columns"),
-        ('id,text\n1,"a\n2,b\n', "a.csv:2", "a quote that is never closed"),
+        ('id,text\n1,"a\n2,b\n', "a.csv:2", "a quote that is not closed"),
         ('id,text\n1,"a" b\n', "a.csv:2", "text after a closing quote"),
         ("id,text\n1,a\0b\n", "a.csv:2", "a NUL character"),
-        (b"id,text\n1,caf\xe9\n", "a.csv:2", "not utf-8: byte 0xe9 at character 6"),
-        (b"id,text\n1,\xed\xa0\x80\n", "a.csv:2", "not utf-8: byte 0xed at character 3"),
-        (b"id,text\n1,\xe2\x82", "a.csv:2", "not utf-8: byte 0xe2 at character 3"),
+        (b"id,text\n1,caf\xe9\n", "a.csv:2", "not valid utf-8: byte 0xe9 at character 6"),
+        (b"id,text\n1,\xed\xa0\x80\n", "a.csv:2", "not valid utf-8: byte 0xed at character 3"),
+        (b"id,text\n1,\xe2\x82", "a.csv:2", "not valid utf-8: byte 0xe2 at character 3"),
         ("id,\0\n1,a\n", "a.csv:1", "a NUL character"),
         ("id,id\n1,a\n", "a.csv:1", "repeated column name 'id'"),
         ("\nid,,x, \n1,a,b,c\n", "a.csv:2", "column 2, 4 has no name"),
@@ -170,7 +170,7 @@ def test_other_encodings(source, encoding):
 )
 def test_a_wrong_encoding_gives_line_and_remedy(source, content, encoding, line):
     """A byte that the asked encoding cannot hold is found on its line."""
-    with pytest.raises(InputError, match=f"a.csv:{line}: not {encoding}") as caught:
+    with pytest.raises(InputError, match=f"a.csv:{line}: not valid {encoding}") as caught:
         rows(source("a.csv", content, encoding=encoding))
     assert "encoding" in caught.value.remedy
 

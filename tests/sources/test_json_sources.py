@@ -44,18 +44,18 @@ def test_columns_are_the_keys_of_the_first_100_records(source):
 
 
 LINES = [
-    ("{", "not JSON: Expecting property name enclosed in double quotes"),
-    ('{"a": 1} {"a": 2}', "not JSON: Extra data at character 10"),
-    ('{"a": NaN}', "not JSON: NaN is not JSON"),
-    ('{"a": -Infinity}', "not JSON: -Infinity is not JSON"),
-    ('{"a": "\\ud800"}', "a lone surrogate, half of a character"),
+    ("{", "not valid JSON: Expecting property name enclosed in double quotes"),
+    ('{"a": 1} {"a": 2}', "not valid JSON: Extra data at character 10"),
+    ('{"a": NaN}', "not valid JSON: NaN is not JSON"),
+    ('{"a": -Infinity}', "not valid JSON: -Infinity is not JSON"),
+    ('{"a": "\\ud800"}', "a lone surrogate, which is half of a character"),
     ('{"a": "x\\\\\\u0000"}', "a NUL character"),
     ("[1]", "an array, not an object"),
     ('"a"', "a string, not an object"),
     ("null", "null, not an object"),
     ("true", "true or false, not an object"),
     ("1e5", "a number, not an object"),
-    ('{"a":' * 100_000, "not JSON: nested too deeply"),
+    ('{"a":' * 100_000, "not valid JSON: nested too deeply"),
 ]
 
 
@@ -75,9 +75,9 @@ def test_a_backslash_before_u0000_is_no_nul(source):
 
 def test_a_byte_that_is_no_utf8(source):
     """An undecodable byte is found on its line, also in an array."""
-    with pytest.raises(InputError, match=r"a.jsonl:2: not utf-8: byte 0xff at character 8"):
+    with pytest.raises(InputError, match=r"a.jsonl:2: not valid utf-8: byte 0xff at character 8"):
         rows(source("a.jsonl", b'{"a": 1}\n{"a": "\xff"}\n'))
-    with pytest.raises(InputError, match=r"a.json, item 2: not utf-8: byte 0xff"):
+    with pytest.raises(InputError, match=r"a.json, item 2: not valid utf-8: byte 0xff"):
         rows(source("a.json", b'[{"a": 1},\n{"a": "\xff"}]'))
 
 
@@ -103,15 +103,19 @@ def test_items_of_an_array_are_known_by_their_place(source):
 @pytest.mark.parametrize(
     ("content", "where", "what"),
     [
-        ('{"a": 1}\n{"a": 2}', "a.json:1", "'{' where '[' should be"),
-        ('[{"a": 1}\n{"a": 2}]', "a.json:2", "'{' where ']' should be"),
-        ('[{"a": 1},\n{"a": 2}\n', "a.json:3", "the file ends early"),
-        ('[{"a": 1},\n{"a": ', "a.json:2", "not JSON: Expecting value"),
-        ('[{"a": 1},\n{"a": "x', "a.json:2", "not JSON: Unterminated string starting at"),
-        ('[{"a": 1},\n]', "a.json:2", "not JSON: Expecting value"),
+        ('{"a": 1}\n{"a": 2}', "a.json:1", "found '{' instead of '['"),
+        ('[{"a": 1}\n{"a": 2}]', "a.json:2", "found '{' instead of ']'"),
+        ('[{"a": 1},\n{"a": 2}\n', "a.json:3", "the file ends too early"),
+        ('[{"a": 1},\n{"a": ', "a.json:2", "not valid JSON: Expecting value"),
+        ('[{"a": 1},\n{"a": "x', "a.json:2", "not valid JSON: Unterminated string starting at"),
+        ('[{"a": 1},\n]', "a.json:2", "not valid JSON: Expecting value"),
         ('[\n{"a": 1}\n] x', "a.json:3", "text after the end of the array"),
-        ("[\n" + "[" * 100_000, "a.json:2", "not JSON: nested too deeply"),
-        ("[\n" + " " * 100_000 + '{"a" 1}' + " " * 100_000 + "\n]", "a.json:2", "not JSON: Expecting ':' delimiter"),
+        ("[\n" + "[" * 100_000, "a.json:2", "not valid JSON: nested too deeply"),
+        (
+            "[\n" + " " * 100_000 + '{"a" 1}' + " " * 100_000 + "\n]",
+            "a.json:2",
+            "not valid JSON: Expecting ':' delimiter",
+        ),
         ('[{"a": 1}, 5]', "a.json, item 2", "a number, not an object"),
     ],
 )
@@ -207,7 +211,7 @@ def test_batch_lines_are_records(source):
         ({"method": "POST\n"}, 'method must be "POST"'),
         ({"url": "https://api.example.com/v1"}, "url must be a path"),
         ({"body": "{}"}, "body must be an object"),
-        ({"body": {"stream": True}}, "stream: true cannot be answered in a file"),
+        ({"body": {"stream": True}}, "stream: true is not possible in a batch file"),
         ({"body": None}, "body must be an object"),
     ],
 )

@@ -39,7 +39,7 @@ REFUSED = {
     "empty.csv": "empty.csv: is empty",
     "null_byte.csv": "null_byte.csv:2: a NUL character",
     "test_empty_columns.csv": "test_empty_columns.csv:1: column 4, 5 has no name",
-    "test_latin1.csv": "test_latin1.csv:3: not utf-8: byte 0xa9 at character 5",
+    "test_latin1.csv": "test_latin1.csv:3: not valid utf-8: byte 0xa9 at character 5",
 }
 BY_AN_EXTRA = {"sheets.xlsx", "test.xlsx"}  # test_table_files.py
 

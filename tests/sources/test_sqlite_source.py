@@ -42,13 +42,13 @@ def test_values_are_those_of_the_database(database):
         ("delete from items", "attempt to write a readonly database"),
         ("create table other (a)", "attempt to write a readonly database"),
         ("select 1; select 2", "one statement at a time"),
-        ("-- nothing", "the query gives no rows"),
+        ("-- nothing", "the query returns no rows"),
         ("select id, text as id from items", "repeated column name 'id'"),
-        ("select x'00' as picture", "row 1: column 'picture' holds a blob"),
-        ("select 9e999 as big", "row 1: column 'big' holds inf, which is not JSON"),
+        ("select x'00' as picture", "row 1: column 'picture' contains a blob"),
+        ("select 9e999 as big", "row 1: column 'big' contains inf, which JSON does not have"),
         ("select 'a' || char(0) as t", "row 1: column 't': a NUL character"),
-        ("select cast(x'61ff' as text) as t", "row 1: column 't': not utf-8: byte 0xff"),
-        (None, "a database needs sql; it holds items"),
+        ("select cast(x'61ff' as text) as t", "row 1: column 't': not valid utf-8: byte 0xff"),
+        (None, "a database needs sql; its tables are: items"),
     ],
 )
 def test_what_is_refused(database, sql, what):
@@ -71,10 +71,10 @@ def test_no_rows(database):
 def test_files_that_are_no_database(tmp_path):
     """A missing file, another kind of file and a packed one are told apart, and none is made."""
     (tmp_path / "text.db").write_text("not a database, but long enough to be taken for a page of one" * 20)
-    for name, what in (("none.db", "no such file"), ("text.db", "file is not a database")):
+    for name, what in (("none.db", "does not exist"), ("text.db", "file is not a database")):
         with pytest.raises(InputError, match=what):
             open_source(tmp_path / name, sql="select * from items").columns()
-    with pytest.raises(InputError, match="packed"):
+    with pytest.raises(InputError, match="compressed"):
         open_source(tmp_path / "a.db.gz", sql="select 1")
     assert [file.name for file in tmp_path.iterdir()] == ["text.db"]
 

@@ -159,12 +159,12 @@ class TestParquet:
     def test_bad_rows(self, tmp_path):
         """Infinity and bytes are no JSON: the row is named, or set aside."""
         path = self.write(tmp_path / "a.parquet", {"f": [1.0, math.inf]})
-        with pytest.raises(InputError, match=r"a\.parquet, row 2: column 'f' holds inf"):
+        with pytest.raises(InputError, match=r"a\.parquet, row 2: column 'f' contains inf"):
             rows(open_source(path))
         source = open_source(path, on_bad="skip")
         assert rows(source) == [{"f": 1.0}]
         assert source.skipped == 1
-        with pytest.raises(InputError, match="column 'x' holds bytes"):
+        with pytest.raises(InputError, match="column 'x' contains bytes"):
             rows(open_source(self.write(tmp_path / "b.parquet", {"x": [b"\0"]})))
 
     def test_no_parquet(self, tmp_path):

@@ -1,4 +1,4 @@
-"""Where records come from."""
+"""Opens the input: chooses a reader by the file's suffix or its first bytes."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ SUFFIXES: dict[str, FormatName] = {
     ".parquet": "parquet",
     ".xlsx": "xlsx",
 }
-"""What each suffix means; those of text may also end in .gz."""
+"""The format of each suffix. A text format may also have .gz behind it."""
 
 
 def open_source(
     path: str | Path,
     *,
     name: str | None = None,
-    format: FormatName | None = None,  # noqa: A002  the word of the config
+    format: FormatName | None = None,  # noqa: A002  the key of the config
     header: Sequence[str] | None = None,
     quoting: bool | None = None,
     encoding: str | None = None,
@@ -43,21 +43,21 @@ def open_source(
     sheet: str | None = None,
     on_bad: Literal["stop", "skip"] = "stop",
 ) -> Source:
-    """A source for a file, by its suffix; nothing is read yet.
+    """Make the source for a file, by its suffix. Nothing is read yet.
 
     Args:
-        path: the file; ``-`` is stdin: an object or array first means JSON, anything else CSV.
-        name: the file in messages; left out: its name without folders.
-        format: instead of the suffix.
+        path: the file; ``-`` is stdin, which is read as JSON if it starts with an object or array, else as CSV.
+        name: the name of the file in messages. None: its name without folders.
+        format: the format, instead of the suffix.
         header: the columns of a csv or tsv file without a header line.
-        quoting: cells may stand in double quotes; left out: in csv they may, in tsv they may not.
-        encoding: left out: UTF-8. A byte order mark goes before both.
+        quoting: whether cells may be in double quotes. None: yes in csv, no in tsv.
+        encoding: None: UTF-8. A byte order mark overrides both.
         sql: the query, for a database.
-        sheet: of an .xlsx file; left out: its first.
-        on_bad: a line that cannot be read ends the reading, or is set aside in ``<path>.bad.jsonl``.
+        sheet: the sheet of an .xlsx file. None: the first.
+        on_bad: ``stop``: a line that cannot be read is an error. ``skip``: it is written to ``<path>.bad.jsonl``.
 
     Raises:
-        InputError: an unknown suffix or encoding, or an option that the format does not know.
+        InputError: the suffix or encoding is unknown, or the format does not have one of the options.
     """
     file = Path(path)
     stdin = str(path) == "-"
@@ -85,10 +85,12 @@ def open_source(
 def _by_suffix(file: Path, name: str) -> FormatName:
     suffix = Path(file.name.lower().removesuffix(".gz")).suffix
     if suffix not in SUFFIXES:
-        remedy = f"known are {' '.join(SUFFIXES)} (those of text also with .gz), and - for stdin"
-        raise InputError(name, f"{suffix or 'a file without a suffix'} is not a format that is read", remedy=remedy)
+        remedy = f"rowcall reads {' '.join(SUFFIXES)} (text formats also with .gz), and - for stdin"
+        raise InputError(
+            name, f"{suffix or 'a file without a suffix'} is not a format that rowcall reads", remedy=remedy
+        )
     if SUFFIXES[suffix] in ("sqlite", "parquet", "xlsx") and file.name.lower().endswith(".gz"):
-        raise InputError(name, f"a packed {suffix} cannot be read", remedy=f"gunzip --keep {file}")
+        raise InputError(name, f"a compressed {suffix} file cannot be read", remedy=f"gunzip --keep {file}")
     return SUFFIXES[suffix]
 
 
@@ -105,7 +107,9 @@ def _check_options(name: str, chosen: FormatName | None, **options: object) -> N
     for option, value in options.items():
         if value is not None and (chosen or "csv") not in _USED_BY[option]:
             formats = " and ".join(_USED_BY[option])
-            raise InputError(name, f"{option} means nothing for {chosen or 'stdin'}", remedy=f"it is for {formats}")
+            raise InputError(
+                name, f"{option} has no effect on {chosen or 'stdin'}", remedy=f"it works only with {formats}"
+            )
 
 
 def _input(file: Path, name: str, *, stdin: bool) -> ByteSource:
@@ -121,15 +125,15 @@ def _input(file: Path, name: str, *, stdin: bool) -> ByteSource:
 def _layouts(
     name: str, chosen: FormatName | None, header: Sequence[str] | None, quoting: bool | None
 ) -> Callable[[bytes], TextFormat]:
-    """What to read a text as, given its first bytes."""
-    told = chosen or ("csv" if header is not None or quoting is not None else None)
+    """Return a function that chooses how to read a text, given its first bytes."""
+    known = chosen or ("csv" if header is not None or quoting is not None else None)
 
     def layout(head: bytes) -> TextFormat:
         from rowcall.sources.csv_source import Delimited
         from rowcall.sources.json_source import JsonArray, JsonLines
         from rowcall.sources.openai_batch_input import check_batch_line
 
-        match told or _guess(head):
+        match known or _guess(head):
             case "tsv":
                 return Delimited(name, "\t", quoting=quoting is True, header=header)
             case "jsonl":
@@ -145,7 +149,7 @@ def _layouts(
 
 
 def _guess(head: bytes) -> FormatName:
-    """By the first character that is no byte order mark, NUL or white space."""
+    """Guess a format by the first character that is not a byte order mark, NUL (UTF-16) or white space."""
     first = head.lstrip(b"\xef\xbb\xbf\xff\xfe\0 \t\r\n")[:1]
     guesses: dict[bytes, FormatName] = {b"{": "jsonl", b"[": "json"}
     return guesses.get(first, "csv")

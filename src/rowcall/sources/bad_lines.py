@@ -1,4 +1,4 @@
-"""What is done about lines that cannot be read: the reading stops there, or they are set aside in a file."""
+"""Lines that cannot be read: they end the reading, or are written to a file of their own."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class LineFault:
 
 @dataclass(frozen=True, slots=True)
 class BadLine:
-    """A line that is no record; ``number`` counts from 1, ``raw`` is its text as it was read."""
+    """A line that is not a valid record. ``number`` counts from 1; ``raw`` is its text as read."""
 
     where: str
     number: int
@@ -32,7 +32,7 @@ class BadLine:
 
 
 Report = Callable[[BadLine], None]
-"""Told of each bad line; what it raises ends the reading."""
+"""Called with each bad line. An exception from it ends the reading."""
 
 
 def stop(bad: BadLine) -> None:
@@ -41,23 +41,23 @@ def stop(bad: BadLine) -> None:
     Raises:
         InputError: always.
     """
-    skip = 'on_bad = "skip" under [input] sets such lines aside'
+    skip = 'or set on_bad = "skip" in [input], to write bad lines to a file and go on with the others'
     raise InputError(bad.where, bad.fault.what, remedy=f"{bad.fault.remedy}\n  {skip}")
 
 
 def ignore(bad: BadLine) -> None:
-    """Leave it to the next reading."""
+    """Do nothing: a later reading reports the line."""
 
 
 @contextmanager
-def setting_aside(path: Path) -> Iterator[Report]:
+def bad_lines_file(path: Path) -> Iterator[Report]:
     """Write bad lines to ``path``, one JSON object each: line, reason, raw.
 
-    The file is replaced when the reading is complete, removed where it found none, and left as it was where the
-    reading broke off.
+    When the reading is complete, the file is replaced, or removed if there were no bad lines. If the reading breaks
+    off, the old file stays.
 
     Raises:
-        OutputError: it cannot be written.
+        OutputError: the file cannot be written.
     """
     with ExitStack() as stack:
         files: list[BinaryIO] = []
@@ -74,7 +74,7 @@ def setting_aside(path: Path) -> Iterator[Report]:
 
 
 def printable(text: str) -> str:
-    """``text`` with the bytes that could not be decoded, and lone surrogates, as escapes."""
+    """Write undecodable bytes and lone surrogates as escapes, so that the text can be stored as UTF-8."""
     return text.translate(_ESCAPES) if not text.isascii() else text
 
 

@@ -11,14 +11,14 @@ from rowcall.model.job import Record
 
 @runtime_checkable
 class Source(Protocol):
-    """An input that can be read from its start, as often as it is asked, one record at a time.
+    """An input that yields records one at a time. Each iteration starts again at the first record.
 
     Attributes:
-        name: the file as it was written in the config, for messages.
-        rereadable: False where one reading is all there is (stdin, a pipe); ``columns`` may still come first.
-        uniform: every record has the columns that ``columns`` gives and no others; known once that was asked.
-        skipped: bad lines set aside by the latest reading (``on_bad = "skip"``).
-        quarantine: the file they are in once that reading is complete; None where a bad line stops the reading.
+        name: the file as the config writes it, for messages.
+        rereadable: False if the input can be read only once (stdin, a pipe). ``columns`` may still be called first.
+        uniform: every record has exactly the columns that ``columns`` returns. Valid only after that call.
+        skipped: number of bad lines in the latest reading (``on_bad = "skip"``).
+        quarantine: file of those lines, written when the reading is complete. None: a bad line ends the reading.
     """
 
     name: str
@@ -28,15 +28,15 @@ class Source(Protocol):
     quarantine: Path | None
 
     def columns(self) -> list[str] | None:
-        """The columns, in order; None where the input does not say (JSON Lines: the keys of its first 100 records).
+        """Return the columns in order; None if the input has none. For JSON: the keys of the first 100 records.
 
         Raises:
-            InputError: missing, empty or unreadable file.
+            InputError: the file is missing, empty or unreadable.
         """
 
     def __iter__(self) -> Iterator[Record]:
-        """Records in the order of the input.
+        """Yield the records in the order of the input.
 
         Raises:
-            InputError: a line that cannot be read, with its number and what to do.
+            InputError: a line cannot be read; the message has its number and what to do.
         """

@@ -1,4 +1,4 @@
-"""Where bytes come from: a file, again and again, or a pipe, once."""
+"""Opens the bytes of an input: a file as often as needed, a pipe once; gzip is unpacked."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _GZIP = b"\x1f\x8b"
 
 
 class ByteSource(Protocol):
-    """Opens what is to be read. ``rereadable`` is False where that works only once."""
+    """Something whose bytes can be opened. ``rereadable`` is False if that works only once."""
 
     name: str
     rereadable: bool
 
     def open(self, *, peek: bool) -> io.BufferedReader[Any]:
-        """The bytes from their start; ``peek``: only the start is wanted, the reading itself comes later."""
+        """Open the bytes from the start. ``peek``: only to look at the start; the real reading comes later."""
 
 
 class File:
@@ -37,18 +37,18 @@ class File:
         self._path = path
 
     def open(self, *, peek: bool) -> io.BufferedReader[Any]:
-        """The file, opened anew."""
+        """Open the file again."""
         check_is_there(self._path, self.name)
         return self._path.open("rb")
 
 
 class Pipe:
-    """Stdin or a named pipe: read once, but its start can be looked at before.
+    """Stdin or a named pipe. It can be read once; before that, one can peek at its start.
 
     Args:
-        stream: opens it.
-        name: for messages.
-        close: the stream is closed after the reading.
+        stream: opens the pipe.
+        name: its name in messages.
+        close: whether to close the stream after the reading.
     """
 
     rereadable = False
@@ -62,9 +62,9 @@ class Pipe:
         self._read = False
 
     def open(self, *, peek: bool) -> io.BufferedReader[Any]:
-        """The bytes from their start, for the one reading or for a look before it."""
+        """Open the bytes from the start, for the only reading or to peek before it."""
         if self._read:
-            raise InputError(self.name, "can be read only once", remedy="write it to a file and name that")
+            raise InputError(self.name, "can be read only once", remedy="save it to a file and name that file")
         self._stream = self._stream or self._connect()
         self._read = not peek
         replay = _Replay(self._stream, self._start, remember=peek, close=self._close and not peek)
@@ -72,12 +72,12 @@ class Pipe:
 
 
 class _Replay(io.RawIOBase):
-    """What was read of a stream before, then the stream."""
+    """Reads the bytes that a peek has remembered, then the stream itself."""
 
     def __init__(self, stream: BinaryIO, start: bytearray, *, remember: bool, close: bool) -> None:
         self._stream = stream
         self._start = start
-        self._at = 0
+        self._position = 0
         self._remember = remember
         self._close = close
 
@@ -85,8 +85,8 @@ class _Replay(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        data = bytes(self._start[self._at : self._at + len(buffer)]) or self._fresh(len(buffer))
-        self._at += len(data)
+        data = bytes(self._start[self._position : self._position + len(buffer)]) or self._fresh(len(buffer))
+        self._position += len(data)
         buffer[: len(data)] = data
         return len(data)
 
@@ -104,10 +104,10 @@ class _Replay(io.RawIOBase):
 
 @contextmanager
 def opened(source: ByteSource, *, peek: bool = False) -> Iterator[io.BufferedReader[Any]]:
-    """The bytes of an input, unpacked where they begin as gzip does, whatever the name says.
+    """Open the bytes of an input. They are unpacked if they start like gzip, whatever the file's name is.
 
     Raises:
-        InputError: missing, a folder, unreadable, damaged.
+        InputError: the file is missing, a folder, unreadable or damaged.
     """
     with explained(source.name), source.open(peek=peek) as plain:
         if not plain.peek(len(_GZIP)).startswith(_GZIP):
@@ -119,33 +119,33 @@ def opened(source: ByteSource, *, peek: bool = False) -> Iterator[io.BufferedRea
 
 @contextmanager
 def explained(name: str) -> Iterator[None]:
-    """Turn the system's errors about an input into an ``InputError``."""
+    """Turn errors of the operating system and of gzip into an ``InputError``."""
     try:
         yield
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        remedy = "fetch it again; gzip -t tests a file"
-        raise InputError(name, f"the packed data is cut short or damaged ({error})", remedy=remedy) from error
+        remedy = "get the file again; test it with: gzip -t"
+        raise InputError(name, f"the compressed data is truncated or damaged ({error})", remedy=remedy) from error
     except OSError as error:
-        remedy = "check that the file is there and that you may read it"
+        remedy = "check that the file exists and that you have permission to read it"
         raise InputError(name, f"cannot be read: {error.strerror or error}", remedy=remedy) from error
 
 
 def check_is_there(path: Path, name: str) -> None:
-    """Refuse a missing file and a folder, in words that help.
+    """Check that a path is an existing file.
 
     Raises:
-        InputError: with the names that come close.
+        InputError: it is missing or a folder; the remedy suggests similar names.
     """
     if path.is_dir():
-        raise InputError(name, "is a folder", remedy="name a file inside it")
+        raise InputError(name, "is a folder", remedy="name a file in it")
     if not path.exists():
-        raise InputError(name, "no such file", remedy=_did_you_mean(path))
+        raise InputError(name, "does not exist", remedy=_did_you_mean(path))
 
 
 def _did_you_mean(path: Path) -> str:
     if not path.parent.is_dir():
-        return f"there is no folder {path.parent}"
+        return f"the folder {path.parent} does not exist either"
     close = difflib.get_close_matches(
         path.name, [file.name for file in path.parent.iterdir() if not file.name.endswith(("-wal", "-shm"))]
     )
-    return f"did you mean {' or '.join(close)}?" if close else f"nothing in {path.parent.resolve()} comes close"
+    return f"did you mean {' or '.join(close)}?" if close else f"{path.parent.resolve()} has no file of a similar name"

@@ -1,8 +1,8 @@
 """CSV and TSV.
 
-Every value is the text of its cell. A record is known by the physical line on which it begins. The rules: blank
-lines are nothing; a line with fewer or more cells than there are columns is bad; so is a quote that is never closed,
-or closed in mid-cell; repeated and empty column names are refused.
+Every value is the text of its cell. Messages name a record by the line of the file on which it starts. Blank lines are
+skipped. A line with fewer or more cells than columns is bad, and so is a quote that is not closed, or that is closed in
+the middle of a cell. Repeated and empty column names are errors.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from rowcall.sources.bad_lines import BadLine, LineFault, Report, stop
 from rowcall.sources.encodings import empty, find_fault
 
 CELL_LIMIT = 1 << 26
-"""Characters in one cell: 64 Mi. Beyond that a quote was left open."""
+"""The most characters in one cell: 64 Mi. A longer cell means that a quote was not closed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delimited:
-    """Cells with a delimiter between them; the first line names the columns unless ``header`` does."""
+    """Lines of cells with a delimiter between them. The first line names the columns unless ``header`` does."""
 
     name: str
     delimiter: str
@@ -33,11 +33,11 @@ class Delimited:
     uniform: ClassVar[bool] = True
 
     def columns(self, text: TextIO) -> list[str]:
-        """The names in the header line, or ``header``."""
+        """Return the names in the header line, or ``header``."""
         return self._columns(_PhysicalLines(text))
 
     def records(self, text: TextIO, report: Report) -> Iterator[Record]:
-        """One record a line, or several lines where a quoted cell spans them."""
+        """Yield one record per line, or per several lines if a quoted cell spans them."""
         lines = _PhysicalLines(text)
         columns = self._columns(lines)
         width = len(columns)
@@ -60,13 +60,14 @@ class Delimited:
         return names
 
     def _rows(self, lines: _PhysicalLines, report: Report) -> Iterator[list[str]]:
-        """Rows with cells, of characters that may stand in a record; ``lines`` tells where each one was."""
+        """Yield rows that are not blank and contain no forbidden character; ``lines`` knows where each row started."""
         reader = self._reader(lines)
         while True:
             lines.advance()
             try:
                 row = next(reader, None)
             except csv.Error as error:
+                # an open quote swallows the lines after it: read those again, as records of their own
                 lines.give_back()
                 report(self._bad(lines, _misquoted(error)))
                 continue
@@ -78,6 +79,7 @@ class Delimited:
                 yield row
 
     def _reader(self, lines: _PhysicalLines) -> Iterator[list[str]]:
+        # the limit is global to the process: never lower what other code has set
         csv.field_size_limit(max(csv.field_size_limit(), CELL_LIMIT))
         if self.quoting:
             return csv.reader(lines, delimiter=self.delimiter, strict=True)
@@ -85,12 +87,10 @@ class Delimited:
 
     def _ragged(self, cells: int, columns: int) -> LineFault:
         if cells < columns:
-            return LineFault(f"{cells} cells, fewer than the {columns} columns", "complete the line")
-        quotes = (
-            "double quotes around it" if self.quoting else "quoting = true under [input] and double quotes around it"
-        )
+            return LineFault(f"{cells} cells, fewer than the {columns} columns", "add the missing cells")
+        quotes = "double quotes" if self.quoting else "double quotes, and quoting = true in [input]"
         return LineFault(
-            f"{cells} cells, more than the {columns} columns", f"a cell that holds the delimiter needs {quotes}"
+            f"{cells} cells, more than the {columns} columns", f"a cell that contains the delimiter needs {quotes}"
         )
 
     def _bad(self, lines: _PhysicalLines, fault: LineFault) -> BadLine:
@@ -98,7 +98,7 @@ class Delimited:
 
 
 class _PhysicalLines:
-    """The physical lines of a text, with those of the record that is being read.
+    """The lines of a text, and those of the record that is being read.
 
     Attributes:
         first: the number of the first line of that record.
@@ -122,11 +122,11 @@ class _PhysicalLines:
 
     @property
     def raw(self) -> str:
-        """The record as it stands in the file."""
+        """The record as it is in the file."""
         return "".join(self._taken)
 
     def any_left(self) -> bool:
-        """There is a line to come."""
+        """Return whether there is another line."""
         if line := next(self._text, ""):
             self._given_back.append(line)
         return bool(line)
@@ -137,31 +137,31 @@ class _PhysicalLines:
         self._taken = []
 
     def give_back(self) -> None:
-        """Keep the first line of the record; those after it will be read again, as records of their own."""
+        """Keep only the first line of the record; the others will be read again, as records of their own."""
         self._given_back += self._taken[:0:-1]
         del self._taken[1:]
 
 
 def _misquoted(error: csv.Error) -> LineFault:
     what = next((words for part, words in _CSV_ERRORS.items() if part in str(error)), str(error))
-    return LineFault(what, "double a quote inside a quoted cell; quoting = false under [input] takes quotes as text")
+    return LineFault(what, "write a quote inside a quoted cell twice; with quoting = false in [input] quotes are text")
 
 
 _CSV_ERRORS = {
     "expected after": "text after a closing quote",
-    "unexpected end of data": "a quote that is never closed",
-    "larger than field limit": f"a cell over {CELL_LIMIT:,} characters, or a quote that is never closed",
+    "unexpected end of data": "a quote that is not closed",
+    "larger than field limit": f"a cell over {CELL_LIMIT:,} characters, or a quote that is not closed",
 }
 
 
 def _check_names(names: Sequence[str], where: str) -> None:
-    """Refuse names that would make two columns one, or that no template could use.
+    """Refuse repeated names, and empty names, which no template could use.
 
     Raises:
-        InputError: with the names.
+        InputError: lists these names.
     """
-    remedy = "rename it there; or take the header line out and give header = [...] under [input]"
+    remedy = "rename it there, or remove the header line and set header = [...] in [input]"
     if repeated := [repr(name) for name, count in Counter(names).items() if count > 1 and name]:
         raise InputError(where, f"repeated column name {', '.join(repeated)}", remedy=remedy)
-    if unnamed := [str(at) for at, name in enumerate(names, 1) if not name.strip()]:
+    if unnamed := [str(number) for number, name in enumerate(names, 1) if not name.strip()]:
         raise InputError(where, f"column {', '.join(unnamed)} has no name", remedy=remedy)

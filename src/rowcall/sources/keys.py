@@ -1,4 +1,4 @@
-"""How a record is known: its key, and the hash of what its request uses."""
+"""Identifies a record: its key, and the hash of the values that its request uses."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from rowcall.templates.compile import TemplateTree, column_tree, compile_tree, i
 from rowcall.templates.values import text_of
 
 FilePrints = Callable[[Mapping[str, Any]], list[Any]]
-"""What the files that are attached for a record are known by: path, size and time of change. Blocks."""
+"""Returns path, size and time of change of the files attached to a record. Blocks on the disk."""
 
 
 def input_hash(data: Mapping[str, Any], columns: frozenset[str] | None, files: FilePrints | None = None) -> str:
-    """32 hex digits over the values of the used columns; a missing column is another than a null one.
+    """Return 32 hex digits over the values of the used columns. A missing column differs from a null one.
 
     Args:
         data: the record.
-        columns: those that are used; None: all of them.
-        files: what the record's attached files are known by; None where none are attached.
+        columns: the columns that the request uses; None: all.
+        files: identifies the attached files; None: none are attached.
     """
     used = dict(data) if columns is None else {name: data[name] for name in columns if name in data}
     return _digest(used if files is None else [used, files(data)])
 
 
 def request_hash(fingerprint: Any) -> str:
-    """32 hex digits over what all records of a kind send, as written."""
+    """Return 32 hex digits over what all records of a kind send, as written."""
     return _digest(fingerprint)
 
 
 def record_key(data: Mapping[str, Any]) -> str:
-    """The key of a record that has none of its own: 32 hex digits over its columns, in whatever order they come."""
+    """Return the default key of a record: 32 hex digits over its columns, in any order."""
     return _digest(dict(data))
 
 
@@ -46,16 +46,16 @@ def _digest(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """Makes a record's key. ``tree`` is the template behind it, None where the key is a hash."""
+    """Makes the keys of records. ``tree`` is the template of the key; None: the key is a hash."""
 
     spec: str | None
     tree: TemplateTree | None
 
     def __call__(self, data: Mapping[str, Any]) -> str:
-        """The key of one record.
+        """Return the key of one record.
 
         Raises:
-            ValueError: missing, empty, or no text or number; the message says what to do.
+            ValueError: the key is missing, empty, or neither text nor a number; the message says what to do.
         """
         if self.tree is None:
             return record_key(data)
@@ -66,10 +66,10 @@ class Key:
         return self._checked(key)
 
     def of(self, record: Record) -> str:
-        """The key of a record: where the config names none, the one that it came with.
+        """Return the key of a record. If the config names none, it is the key that came with the record, if any.
 
         Raises:
-            ValueError: as a call.
+            ValueError: as above.
         """
         return record.key if self.tree is None and record.key is not None else self(record.data)
 
@@ -78,23 +78,25 @@ class Key:
         if not text.strip():
             raise ValueError(f"the key {self.spec!r} is empty; fill it in, or {_NAME_ANOTHER}")
         if "\0" in text:
-            raise ValueError(f"the key {self.spec!r} holds a NUL character; take it out, or {_NAME_ANOTHER}")
+            raise ValueError(f"the key {self.spec!r} contains a NUL character; remove it, or {_NAME_ANOTHER}")
         return text
 
     def _text(self, key: Any) -> str:
         if isinstance(key, dict | list | bool):
-            raise ValueError(f"the key {self.spec!r} is a {type(key).__name__}, not text or a number; {_NAME_ANOTHER}")
+            raise ValueError(
+                f"the key {self.spec!r} is a {type(key).__name__}, neither text nor a number; {_NAME_ANOTHER}"
+            )
         return text_of(key)
 
 
-_NAME_ANOTHER = "name another column in [input] key, or leave it out: the key is then a hash of the record"
+_NAME_ANOTHER = "name another column in [input] key, or remove it: then the key is a hash of the record"
 
 
 def compile_key(spec: str | None) -> Key:
-    """What makes keys: a bare name is a column (spaces and all), ``{{ }}`` a template, None a hash of the record.
+    """Compile ``[input] key``: a name is a column, even with spaces; ``{{ }}`` is a template; None means a hash.
 
     Raises:
-        TemplateError: a syntax error.
+        TemplateError: the template has a syntax error.
     """
     if spec is None:
         return Key(None, None)
@@ -105,17 +107,17 @@ def compile_key(spec: str | None) -> Key:
 
 @dataclass(frozen=True, slots=True)
 class Keying:
-    """How a record is known: its key, the columns that its request uses (None: all of them), the files it attaches."""
+    """What identifies a record: its key, the columns that its request uses (None: all), and its attached files."""
 
     key: Key
     columns: frozenset[str] | None
     files: FilePrints | None = None
 
     def entry(self, record: Record) -> Entry:
-        """The record as the store takes it.
+        """Return the record as the store takes it.
 
         Raises:
-            InputError: it has no key, or holds what no JSON can.
+            InputError: it has no key, or contains a value that JSON does not have.
         """
         try:
             payload = json_values.dumps(record.data).decode()
@@ -124,10 +126,10 @@ class Keying:
         return Entry(*self.known_by(record), payload, record.where)
 
     def known_by(self, record: Record) -> tuple[str, str]:
-        """Its key and its input_hash.
+        """Return the key and the input_hash of a record.
 
         Raises:
-            InputError: it has no key, or its request uses what no JSON can hold.
+            InputError: it has no key, or its request uses a value that JSON does not have.
         """
         try:
             return self.key.of(record), self._hash(record.data)
@@ -135,7 +137,7 @@ class Keying:
             raise InputError(record.where, str(error)) from None
 
     def known(self, key: str, payload: str) -> Entry:
-        """A record that the store has, as it takes it again."""
+        """Return a stored record in the form in which the store takes it again."""
         return Entry(key, self._hash(json_values.read_back(payload)), payload, "the store")
 
     def _hash(self, data: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""In the place of an input that another process reads."""
+"""Stands for an input that another process reads."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rowcall.model.job import Record
 
 
 class NoInput:
-    """No record, and no word about columns (see base.py)."""
+    """A source without records and without columns."""
 
     name = "another process's input"
     rereadable = True
@@ -18,7 +18,7 @@ class NoInput:
     quarantine: Path | None = None
 
     def columns(self) -> None:
-        """None: nobody has looked."""
+        """Return None: this process does not read the input."""
         return
 
     def __iter__(self) -> Iterator[Record]:

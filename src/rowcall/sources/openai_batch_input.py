@@ -1,6 +1,6 @@
-"""What a line of an OpenAI batch file must hold to be called: custom_id, method, url, body.
+"""Checks the lines of an OpenAI batch file: custom_id, method, url and body.
 
-Source: the Batch API's guide; the same lines are read by vLLM's and SGLang's batch runners.
+Source: https://platform.openai.com/docs/guides/batch. The batch runners of vLLM and SGLang read the same lines.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from rowcall.sources.bad_lines import LineFault
 from rowcall.sources.base import Source
 from rowcall.system.disk_index import DiskIndex
 
-_SHAPE = 'a line is {"custom_id": "...", "method": "POST", "url": "/v1/...", "body": {...}}'
+_SHAPE = 'write a line as {"custom_id": "...", "method": "POST", "url": "/v1/...", "body": {...}}'
 
 
 def check_batch_line(line: dict[str, Any]) -> LineFault | None:
-    """Find what keeps a line from being called. That each ``custom_id`` comes once: ``check_batch_file``."""
+    """Return why a line cannot be called; None if it can. ``check_batch_file`` finds repeated ``custom_id``s."""
     for field, (kind, pattern, wanted) in _FIELDS.items():
         value = line.get(field)
         if not isinstance(value, kind) or not re.match(pattern, str(value)):
             return LineFault(f"{field} must be {wanted}" if field in line else f"{field} is missing", _SHAPE)
     if line["body"].get("stream"):
-        return LineFault("stream: true cannot be answered in a file", "take stream out of the body")
+        return LineFault("stream: true is not possible in a batch file", "remove stream from the body")
     return None
 
 
@@ -36,14 +36,14 @@ _FIELDS: dict[str, tuple[type, str, str]] = {
 
 
 def check_batch_file(source: Source) -> None:
-    """See that each line can be called and each ``custom_id`` comes once, before anything is paid for.
+    """Check that every line can be called and no ``custom_id`` is repeated, before anything is paid for.
 
     Raises:
-        InputError: the first line that cannot be called, or a ``custom_id`` that came before, with both lines.
+        InputError: a line cannot be called, or two lines have the same ``custom_id``; the message names both.
     """
-    with DiskIndex() as places:
+    with DiskIndex() as seen:
         for record in source:
             name = record.data["custom_id"]
-            if place := places.note(name, record.where):
-                remedy = "give each line a custom_id of its own: answers are found by it"
-                raise InputError(record.where, f"custom_id {name!r} came before, at {place}", remedy=remedy)
+            if first := seen.note(name, record.where):
+                remedy = "give each line its own custom_id: answers are found by it"
+                raise InputError(record.where, f"custom_id {name!r} is already used at {first}", remedy=remedy)

@@ -1,6 +1,7 @@
-"""Files of typed cells: Parquet (by pyarrow, the extra ``parquet``) and Excel's .xlsx (by python-calamine, ``xlsx``).
+"""Reads Parquet (with pyarrow, the extra ``parquet``) and Excel's .xlsx (with python-calamine, the extra ``xlsx``).
 
-Dates and times become ISO-8601 text, decimals keep their digits, NaN is null, as pandas writes what is missing.
+Dates and times become ISO-8601 text. Decimals keep their digits. NaN becomes null, because pandas writes missing values
+as NaN.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 from rowcall.model import json_values
 from rowcall.model.errors import InputError
 from rowcall.model.job import Record
-from rowcall.sources.bad_lines import BadLine, LineFault, setting_aside, stop
+from rowcall.sources.bad_lines import BadLine, LineFault, bad_lines_file, stop
 from rowcall.sources.byte_streams import check_is_there
 from rowcall.sources.encodings import empty, find_fault
 
@@ -26,17 +27,17 @@ BATCH = 1000
 
 Rows = Iterator[Sequence[Any]]
 OpenTable = AbstractContextManager[tuple[list[str], Rows]]
-"""The names of the columns, and the rows."""
+"""Opens to the names of the columns, and the rows."""
 
 
 class TableFile:
-    """The rows of a table, each known by its number from 1 (see base.py).
+    """The rows of a table. Messages name a row by its number, from 1.
 
     Args:
         path: the file.
-        name: it in messages.
+        name: its name in messages.
         opened: opens the table, as often as it is called.
-        quarantine: where bad rows are set aside; None: one ends the reading.
+        quarantine: the file for bad rows. None: a bad row ends the reading.
     """
 
     rereadable = True
@@ -52,13 +53,13 @@ class TableFile:
         self._opened = opened
 
     def columns(self) -> list[str]:
-        """The names of the columns."""
+        """Return the names of the columns."""
         with self._checked() as (names, _):
             return names
 
     def __iter__(self) -> Iterator[Record]:
         self.skipped = 0
-        policy = setting_aside(self.quarantine) if self.quarantine else nullcontext(stop)
+        policy = bad_lines_file(self.quarantine) if self.quarantine else nullcontext(stop)
         with policy as report, self._checked() as (names, rows):
             for number, row in enumerate(rows, 1):
                 data, where = dict(zip(names, map(_value, row), strict=True)), f"{self.name}, row {number}"
@@ -82,7 +83,7 @@ class TableFile:
 
 
 def parquet_table(path: Path, name: str) -> Callable[[], OpenTable]:
-    """What opens a Parquet file; its rows come in batches, so that memory stays flat."""
+    """Return a function that opens a Parquet file. Its rows are read in batches, so that memory stays flat."""
 
     @contextmanager
     def opened() -> Iterator[tuple[list[str], Rows]]:
@@ -96,13 +97,16 @@ def parquet_table(path: Path, name: str) -> Callable[[], OpenTable]:
                 batches = ([column.to_pylist() for column in batch.columns] for batch in file.iter_batches(BATCH))
                 yield names, (row for columns in batches for row in zip(*columns, strict=True))
         except (ArrowException, OSError) as error:
-            raise InputError(name, f"cannot be read as Parquet: {error}", remedy="write it again") from error
+            raise InputError(name, f"cannot be read as Parquet: {error}", remedy="write the file again") from error
 
     return opened
 
 
 def xlsx_table(path: Path, name: str, sheet: str | None) -> Callable[[], OpenTable]:
-    """What opens a sheet of an Excel file, all of it in memory; the first row that is not empty names the columns."""
+    """Return a function that opens a sheet of an Excel file. The first row that is not empty names the columns.
+
+    The whole sheet is in memory.
+    """
 
     @contextmanager
     def opened() -> Iterator[tuple[list[str], Rows]]:
@@ -115,7 +119,7 @@ def xlsx_table(path: Path, name: str, sheet: str | None) -> Callable[[], OpenTab
         except (CalamineError, OSError) as error:
             raise InputError(name, f"cannot be read as .xlsx: {error}", remedy="save it again as .xlsx") from error
         if sheet is not None and sheet not in book.sheet_names:
-            raise InputError(name, f"no sheet {sheet!r}", remedy=f"the sheets are: {', '.join(book.sheet_names)}")
+            raise InputError(name, f"has no sheet {sheet!r}", remedy=f"the sheets are: {', '.join(book.sheet_names)}")
         found = book.get_sheet_by_name(sheet) if sheet is not None else book.get_sheet_by_index(0)
         rows = ([_whole(cell) for cell in row] for row in found.to_python() if any(cell != "" for cell in row))
         yield [str(_value(cell)) for cell in next(rows, [])], rows
@@ -124,7 +128,7 @@ def xlsx_table(path: Path, name: str, sheet: str | None) -> Callable[[], OpenTab
 
 
 def _value(value: Any) -> Any:
-    """A cell as JSON has it; what JSON has no word for stays, and is a fault."""
+    """Return a cell as a JSON value. A value that JSON does not have stays, and ``_fault`` reports it."""
     if value is None or isinstance(value, str | bool):
         return value
     if isinstance(value, float):
@@ -143,7 +147,7 @@ def _value(value: Any) -> Any:
 
 
 def _whole(value: Any) -> Any:
-    """A cell of Excel, which has no whole numbers of its own: 12345.0 is 12345."""
+    """Turn 12345.0 into 12345: Excel stores every number as a float, and ids must not get a decimal point."""
     return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value
 
 
@@ -151,9 +155,11 @@ def _fault(data: dict[str, Any]) -> LineFault | None:
     for column, value in data.items():
         if isinstance(value, str):
             if fault := find_fault(value, "utf-8"):
-                return LineFault(f"column {column!r}: {fault.what}", "mend it in the file")
+                return LineFault(f"column {column!r}: {fault.what}", "correct it in the file")
         elif isinstance(value, bytes):
-            return LineFault(f"column {column!r} holds bytes", "write it as text")
+            return LineFault(f"column {column!r} contains bytes", "write them as text")
         elif isinstance(value, float) and math.isinf(value):
-            return LineFault(f"column {column!r} holds {value}, which is not JSON", "leave it empty instead")
+            return LineFault(
+                f"column {column!r} contains {value}, which JSON does not have", "leave the cell empty instead"
+            )
     return None

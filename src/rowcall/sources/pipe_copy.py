@@ -1,4 +1,4 @@
-"""An input that can be read only once, kept in a temporary file while it is read."""
+"""Makes a pipe readable several times: the first reading copies it to a temporary file."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from rowcall.sources.base import Source
 
 
 class PipeCopy:
-    """Reads a pipe once; whoever reads again gets what was read of it, from a file without a name."""
+    """Reads a pipe once. Later readings yield the records that were read, from an unnamed temporary file."""
 
     rereadable = True
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self._file = tempfile.TemporaryFile("w+b")  # noqa: SIM115  it lives as long as the source
-        self._lock = Lock()  # who reads again may do so while the first reading still waits for the pipe
+        self._file = tempfile.TemporaryFile("w+b")  # noqa: SIM115  it lives as long as this object
+        self._lock = Lock()  # a later reading may run while the first one still waits for the pipe
         self._begun = False
         self.name = source.name
         self.uniform = False
@@ -29,7 +29,7 @@ class PipeCopy:
         self.quarantine: Path | None = None
 
     def columns(self) -> list[str] | None:
-        """The columns, as the input says."""
+        """Return the columns of the input."""
         columns = self._source.columns()
         self.uniform = self._source.uniform
         return columns

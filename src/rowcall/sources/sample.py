@@ -1,4 +1,4 @@
-"""A sample of an input: so many records, chosen by chance but the same ones each time."""
+"""Takes a random sample of an input that is the same each time."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from rowcall.sources.base import Source
 class Sample:
     """The ``number`` records whose keys have the lowest hashes, in the order of the input.
 
-    The input is read once more for it, before the first record. A larger sample holds a smaller one, and a record
-    that is added or taken away changes the sample by one record at most.
+    Each iteration first reads the whole input to find them. A larger sample contains every smaller one, and adding or
+    removing a record of the input changes at most one record of the sample.
 
     Args:
-        source: the input; it must be one that can be read again.
-        key: a record's key; ValueError where it has none, which leaves it out.
-        number: how many.
+        source: the input, which must be rereadable.
+        key: returns the key of a record. A record for which it raises ValueError is left out.
+        number: the size of the sample.
     """
 
     rereadable = True
@@ -34,7 +34,7 @@ class Sample:
         self.quarantine = source.quarantine
 
     def columns(self) -> list[str] | None:
-        """The columns of the input."""
+        """Return the columns of the input."""
         found = self._source.columns()
         self.uniform = self._source.uniform
         return found
@@ -45,8 +45,8 @@ class Sample:
         self.skipped = self._source.skipped
 
     def _lowest(self) -> set[int]:
-        """The lowest hashes, of each key once."""
-        heap: list[int] = []  # negated, so that the highest of the lowest is at hand
+        """Return the lowest hashes, each key counted once."""
+        heap: list[int] = []  # negated, because heapq finds the smallest, and the largest is the one to replace
         kept: set[int] = set()
         for record in self._source:
             number = self._hash(record)

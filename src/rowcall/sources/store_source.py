@@ -1,4 +1,4 @@
-"""The done records of another batch job, with their answers: the second step of work in two steps."""
+"""Reads the done records of another batch job with their answers, as input of a second step."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from rowcall.sources.byte_streams import check_is_there
 from rowcall.sources.text_source import columns_of
 
 GROUP = 500
-"""Records read at a time; no transaction is open between two groups, so that a run of that job is not held up."""
+"""Records read at a time. No transaction stays open between two groups, so a run of that job is not held up."""
 
 _KINDS = "SELECT DISTINCT kind FROM requests ORDER BY kind"
-# The plus keeps the index on kind out of it, which is in another order.
+# The plus keeps SQLite from using the index on kind: with it, every page would need a sort.
 _PAGE = """
     SELECT rowid, id, record, answer FROM records
     WHERE rowid > ? AND +kind = ? AND status = 'done' ORDER BY rowid LIMIT ?
@@ -26,15 +26,15 @@ _PAGE = """
 
 
 class StoreSource:
-    """The done records of a store, in the order in which they came into it (see base.py).
+    """The done records of a store, in the order in which they were added.
 
-    A record has the columns of its own input, and its answer in one more. Its key is that of the other job.
+    A record has the columns of its input, and one more with its answer. It keeps the key of the other job.
 
     Args:
-        path: the store.
-        name: it in messages.
-        kind: the batch job; None: the only one.
-        column: where the answer goes.
+        path: the file of the store.
+        name: its name in messages.
+        kind: the batch job; None: the only one in the store.
+        column: the column for the answer.
     """
 
     rereadable = True
@@ -49,7 +49,7 @@ class StoreSource:
         self._column = column
 
     def columns(self) -> list[str] | None:
-        """The columns of the first 100 records, and that of the answer; None where none is done yet."""
+        """Return the columns of the first 100 records and of the answer; None if no record is done yet."""
         return columns_of(iter(self))
 
     def __iter__(self) -> Iterator[Record]:
@@ -68,23 +68,23 @@ class StoreSource:
             with closing(sqlite3.connect(url, uri=True, check_same_thread=False, timeout=30)) as connection:
                 yield connection
         except sqlite3.Error as error:
-            remedy = "[input] store is the store of another config of rowcall"
+            remedy = "[input] store must name the store of another rowcall config"
             raise InputError(self.name, f"cannot be read as a store: {error}", remedy=remedy) from error
 
     def _only_kind(self, connection: sqlite3.Connection) -> str:
         kinds = [str(kind) for (kind,) in connection.execute(_KINDS)]
         if self._kind in kinds or (self._kind is None and len(kinds) == 1):
             return self._kind or kinds[0]
-        what = f"holds no batch job {self._kind!r}" if self._kind else f"holds {len(kinds)} batch jobs"
-        known = f"[input] kind is one of: {', '.join(kinds)}" if kinds else "run the other job first"
+        what = f"has no batch job {self._kind!r}" if self._kind else f"has {len(kinds)} batch jobs"
+        known = f"set [input] kind to one of: {', '.join(kinds)}" if kinds else "run the other job first"
         raise InputError(self.name, what, remedy=known)
 
     def _data(self, key: str, record: str | None, answer: str) -> dict[str, Any]:
         if record is None:
-            remedy = "export that job to a file, and read the file"
-            raise InputError(f"{self.name}, key {key}", "its record was dropped by prune", remedy=remedy)
+            remedy = "export that job to a file and read that file instead"
+            raise InputError(f"{self.name}, key {key}", "rowcall prune has deleted its record", remedy=remedy)
         data: dict[str, Any] = json_values.read_back(record)
         if self._column in data:
-            what = f"column {self._column!r} is there already, and the answer would be called so too"
-            raise InputError(self.name, what, remedy='[input] result = "answer" gives it another name')
+            what = f"the records already have a column {self._column!r}, which is the name for the answer"
+            raise InputError(self.name, what, remedy='give the answer another name: [input] result = "answer"')
         return data | {self._column: json_values.read_back(answer)}

@@ -1,40 +1,40 @@
-"""A source that is a text in some format: opened, decoded, read line by line."""
+"""A source that is a text file: opened, decoded, and read in one of the text formats."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import ClassVar, Protocol, TextIO
 
 from rowcall.model.job import Record
-from rowcall.sources.bad_lines import BadLine, Report, setting_aside, stop
+from rowcall.sources.bad_lines import BadLine, Report, bad_lines_file, stop
 from rowcall.sources.byte_streams import ByteSource, opened
 from rowcall.sources.encodings import decoded
 
 
 class TextFormat(Protocol):
-    """How a text is read as records; ``uniform`` where all have the same columns."""
+    """Reads a text as records. ``uniform``: all records have the same columns."""
 
     uniform: ClassVar[bool]
 
     def columns(self, text: TextIO) -> list[str] | None:
-        """The columns, from the start of the text; None where it does not say.
+        """Return the columns, from the start of the text; None if it does not name any.
 
         Raises:
-            InputError: the text is empty, or its columns have no usable names.
+            InputError: the text is empty, or a column has no usable name.
         """
 
     def records(self, text: TextIO, report: Report) -> Iterator[Record]:
-        """The records; bad lines go to ``report``.
+        """Yield the records; bad lines go to ``report``.
 
         Raises:
-            InputError: the text is empty, or cannot be read on from here.
+            InputError: the text is empty, or the rest of it cannot be read.
         """
 
 
 class TextSource:
-    """An input, an encoding, a format and a policy for bad lines make a source (see base.py)."""
+    """A source made of bytes, an encoding, a text format and a policy for bad lines."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class TextSource:
         self._columns: list[str] | None = None
 
     def columns(self) -> list[str] | None:
-        """The columns; bad lines are left to the reading."""
+        """Return the columns. Bad lines are reported only when the records are read."""
         if self._columns is None:
             with self._opened(peek=True) as (text, layout):
                 self._columns, self.uniform = layout.columns(text), layout.uniform
@@ -63,7 +63,8 @@ class TextSource:
 
     def __iter__(self) -> Iterator[Record]:
         self.skipped = 0
-        with self._policy() as report, self._opened(peek=False) as (text, layout):
+        policy = bad_lines_file(self.quarantine) if self.quarantine else nullcontext(stop)
+        with policy as report, self._opened(peek=False) as (text, layout):
             yield from layout.records(text, self._counting(report))
 
     @contextmanager
@@ -72,9 +73,6 @@ class TextSource:
             head = binary.peek(64)[:64]
             with decoded(binary, head, self._encoding) as text:
                 yield text, self._format_for(head)
-
-    def _policy(self) -> AbstractContextManager[Report]:
-        return setting_aside(self.quarantine) if self.quarantine else nullcontext(stop)
 
     def _counting(self, report: Report) -> Report:
         def count(bad: BadLine) -> None:
@@ -85,11 +83,11 @@ class TextSource:
 
 
 SAMPLE = 100
-"""Records whose keys are taken for the columns where the input does not say."""
+"""Number of records whose keys are the columns, if the input does not name its columns."""
 
 
 def columns_of(records: Iterator[Record]) -> list[str] | None:
-    """The keys of the first records, in the order in which they appear; None where there are none."""
+    """Return the keys of the first 100 records, in order of appearance; None if there are none."""
     names: dict[str, None] = {}
     for _, record in zip(range(SAMPLE), records, strict=False):
         names.update(dict.fromkeys(record.data))
