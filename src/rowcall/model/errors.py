@@ -1,4 +1,4 @@
-"""What can go wrong in a way that a person can mend.
+"""Errors that a person can correct.
 
     RowcallError                    a message that says what and where, a remedy, an exit code
     |-- ConfigError                 the config file, a flag or a variable; carries every problem found
@@ -7,18 +7,19 @@
     |-- OutputError                 an export, or another file for people, cannot be written
     |-- TemplateError               a template cannot be compiled, or not rendered for this record
     |   '-- AttachmentError         a file that a record names cannot be sent along
+    |-- NothingYet                  the store does not hold the batch job yet
     |-- RequestChanged              the request is not the one the done records were made with
     |-- RunStopped                  a run that a program waits for ended before all records did
     '-- StoreError
-        |-- Busy                    somebody else is in the way, or a server is away; safe to try again
+        |-- Busy                    another process holds the store, or a server is away; retry is safe
         |-- Unavailable             missing folder, not a file, vanished, a server that cannot be reached
-        |   '-- NoStore             nobody has made a store there yet
+        |   '-- NoStore             there is no store there yet
         |-- Full                    no space left; nothing stored is lost
         |-- ReadOnly                the file or its folder cannot be written
         |-- Corrupt                 not a database, truncated, flipped bits
         '-- SchemaMismatch          written by a newer rowcall, or by something else
 
-What a call to the API gives is no exception but an outcome (see outcome.py). Anything that is not a
+The result of a call to the API is not an exception but an outcome (see outcome.py). Anything that is not a
 ``RowcallError`` is a bug in rowcall (exit code 70).
 """
 
@@ -34,7 +35,7 @@ class Exit(IntEnum):
     DONE = 0  # all done, or --limit reached
     SOME_FAILED = 1
     USAGE = 2  # usage, config, input or store
-    STOPPED = 3  # stopped early, can go on
+    STOPPED = 3  # stopped early, can be resumed
     BUG = 70
     HUNG_UP = 129
     INTERRUPTED = 130
@@ -42,7 +43,7 @@ class Exit(IntEnum):
 
 
 class RowcallError(Exception):
-    """Something a person can mend: what happened and where, and what to do about it."""
+    """An error that a person can correct: what happened, where, and what to do about it."""
 
     exit_code: Exit = Exit.USAGE
 
@@ -56,7 +57,7 @@ class RowcallError(Exception):
 
 
 class NothingYet(RowcallError):
-    """The store does not hold the batch job that is meant; it may still be brought in."""
+    """The store does not hold this batch job; it may still be added."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,7 @@ class AttachmentError(TemplateError):
 
 
 class RequestChanged(RowcallError):
-    """The request differs from the one that ``done`` records were made with, and nobody said what to do."""
+    """The request differs from that of the done records, and no ``if_changed`` says what to do with them."""
 
     def __init__(self, message: str, *, done: int, remedy: str) -> None:
         super().__init__(message, remedy=remedy)
@@ -116,7 +117,7 @@ class RequestChanged(RowcallError):
 
 
 class RunStopped(RowcallError):
-    """A run ended before all records did, and can go on; ``reason`` is that of its ending."""
+    """A run ended before all records did, and can be resumed; ``reason`` says why it ended."""
 
     exit_code = Exit.STOPPED
 
@@ -130,15 +131,15 @@ class StoreError(RowcallError):
 
 
 class Busy(StoreError):
-    """Somebody else is in the way, or the database cannot be reached just now; trying again is safe."""
+    """Another process holds the store, or the database cannot be reached at the moment; it is safe to try again."""
 
 
 class Unavailable(StoreError):
-    """The store is not there: a missing folder, something that is no file, a server that cannot be reached."""
+    """The store is not there: a missing folder, something that is not a file, a server that cannot be reached."""
 
 
 class NoStore(Unavailable):
-    """Nobody has made a store there yet."""
+    """There is no store there yet."""
 
 
 class Full(StoreError):
