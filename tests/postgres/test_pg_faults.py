@@ -210,7 +210,7 @@ async def test_a_server_that_stays_away(rough_server, desk_of):
 
 async def test_leaving_a_server_that_stands_still(lossy, monkeypatch):
     """A store closes though its server answers nothing any more, and leaves no task and no connection behind."""
-    monkeypatch.setattr("rowcall.store.postgres.pool.LAST_WORDS", 0.2)
+    monkeypatch.setattr("rowcall.store.postgres.pool.CLOSING_PATIENCE", 0.2)
     wire, desk = lossy
     await desk.bring(*"abc")
     wire.freeze()

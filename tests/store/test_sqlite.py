@@ -150,7 +150,7 @@ async def test_missing_folder(tmp_path):
     """A missing folder, and a folder where the file should be, are named."""
     with pytest.raises(Unavailable, match=r"there is no folder .*nowhere"):
         await SQLiteStore.open(tmp_path / "nowhere" / "a.db")
-    with pytest.raises(Unavailable, match="no file"):
+    with pytest.raises(Unavailable, match="not a file"):
         await SQLiteStore.open(tmp_path)
 
 

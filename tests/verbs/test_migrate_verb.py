@@ -47,7 +47,7 @@ async def test_refusals(finished):
     ran = await finished.run("migrate", "--from", "t.db", "--to", "copy.db")
     assert ran.code == 2
     assert "copy.db: holds a store already" in ran.err
-    assert "Name a place where there is none yet" in ran.err
+    assert "Name a place without a store" in ran.err
     assert finished.statuses() == {"done": 10}
 
 

@@ -1,4 +1,4 @@
-"""What a store knows about how calls went over time: for the report."""
+"""How calls went over time, as far as a store knows it; for the report."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 STEP = 1.05
-"""Latencies are counted in classes that grow by so much: class ``n`` is around ``STEP ** n`` seconds."""
+"""The ratio of two neighbouring classes of latency: class ``n`` is around ``STEP ** n`` seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class History:
 
     Attributes:
         slices: by their number in the span; slices in which nothing ended are left out.
-        latencies: how many calls took so long, by class (see ``STEP``).
+        latencies: the number of calls by class of latency (see ``STEP``).
         quiet: the longest stretches in which nothing ended, in the order of time.
         slowest: records whose last call took longest.
     """

@@ -1,4 +1,4 @@
-"""Entries on their way into a store: what is refused, and what clashes."""
+"""Checks of records before they are enqueued: keys that no store can hold, and duplicate keys."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class EnqueueTarget:
 
 
 def require_keys(entries: Sequence[Entry]) -> None:
-    """Refuse keys that no store can keep or compare.
+    """Refuse keys that no store can hold or compare.
 
     Raises:
         InputError: a NUL character or a lone surrogate in a key.
@@ -47,11 +47,11 @@ def require_keys(entries: Sequence[Entry]) -> None:
         try:
             entry.key.encode()
         except UnicodeEncodeError:
-            raise InputError(entry.where, "the key is no valid text (a lone surrogate)", remedy="Clean it.") from None
+            raise InputError(entry.where, "the key is not valid text (a lone surrogate)", remedy="Clean it.") from None
 
 
 def digest(entry: Entry) -> int:
-    """64 bits that tell the contents of two entries apart, in this process alone."""
+    """64 bits that differ between two contents, with near certainty; they mean nothing to other processes."""
     return hash(entry.payload)
 
 

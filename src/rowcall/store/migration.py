@@ -1,10 +1,11 @@
-"""Moving a store into another one: all that it holds, in pages, so that a move that was broken off goes on.
+"""Migrating a store into another one, page by page, so that a migration that was interrupted can be resumed.
 
-Both stores speak of plain rows: texts, whole numbers, floats, None; times as the contract's text, yes and no as 1 and
-0. Row numbers, epochs and costs stay as they are, so that nothing is called again. What is running becomes pending,
-uncharged. Sessions do not move, nor do limits, which go by another clock.
+Both stores use plain rows: texts, whole numbers, floats, None; times as ISO-8601 UTC text, truth values as 1 and 0. Row
+numbers, epochs and costs stay as they are, so that nothing is called again. Running jobs become pending, uncharged.
+Sessions and limits are not migrated: limits go by another clock.
 
-A target is empty, or holds an unfinished move of the same source in the same state; it is no store before it is whole.
+A target is empty, or holds an unfinished migration of the same source in the same state. It can be used as a store only
+when the migration is finished.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any, Protocol, Self
 from rowcall.model.errors import StoreError
 
 PAGE = 1000
-"""Rows that are moved in one transaction."""
+"""Rows that are copied in one transaction."""
 
 Row = tuple[Any, ...]
 Key = tuple[Any, ...]
@@ -72,12 +73,12 @@ TABLES = (
     _table("recipes", "kind at recipe", key="kind"),
     _table("settings", "kind name value keep", key="kind name", flags="keep"),
 )
-"""All that moves, in this order."""
+"""The tables that are migrated, in this order."""
 
 
 @dataclass(frozen=True, slots=True)
 class MigrationMark:
-    """How far a move has come: the number of the table in hand, the key of its last row that is in, rows in all."""
+    """How far a migration is: the index of its table, the key of the last row that was copied, and rows in all."""
 
     table: int = 0
     after: Key | None = None
@@ -85,19 +86,19 @@ class MigrationMark:
 
     @property
     def text(self) -> str:
-        """It as a target keeps it."""
+        """The mark as a target stores it."""
         return json.dumps([self.table, self.after, self.rows])
 
     @classmethod
     def of(cls, text: str) -> Self:
-        """Read what ``text`` gave."""
+        """Read a mark from its text."""
         table, after, rows = json.loads(text)
         return cls(table, None if after is None else tuple(after), rows)
 
 
 @dataclass(frozen=True, slots=True)
 class MigrationOrigin:
-    """What is moved: the source's name, and a text that is another one once anything in it has changed."""
+    """What is migrated: the name of the source, and a text that differs once anything in the source has changed."""
 
     name: str
     state: str
@@ -105,13 +106,13 @@ class MigrationOrigin:
 
 @dataclass(frozen=True, slots=True)
 class TargetState:
-    """What a target holds before a move: nothing, an unfinished one, or a store."""
+    """What a target holds before a migration: nothing, an unfinished migration, or a store."""
 
     empty: bool
     unfinished: tuple[MigrationOrigin, MigrationMark] | None = None
 
-    def go_on(self, origin: MigrationOrigin, target: str) -> MigrationMark | None:
-        """Where to go on; None where the target has to be emptied and the move begun anew.
+    def resume_at(self, origin: MigrationOrigin, target: str) -> MigrationMark | None:
+        """Where to resume; None if the target has to be emptied and the migration started again.
 
         Raises:
             StoreError: it holds something else.
@@ -119,17 +120,17 @@ class TargetState:
         if self.unfinished is None and self.empty:
             return None
         if self.unfinished is None:
-            raise StoreError(f"{target}: holds a store already", remedy="Name a place where there is none yet.")
+            raise StoreError(f"{target}: holds a store already", remedy="Name a place without a store.")
         begun, mark = self.unfinished
         if begun.name != origin.name:
             what = f"{target}: holds an unfinished migration of another store, {begun.name}"
-            raise StoreError(what, remedy="Go on with that one, or name another place.")
+            raise StoreError(what, remedy="Resume that one, or name another place.")
         return mark if begun == origin else None
 
 
 @dataclass(frozen=True, slots=True)
 class MigrationPage:
-    """Rows of one table on their way, with the marks before and after them."""
+    """Rows of one table, with the marks before and after them."""
 
     table: MigratedTable
     rows: list[Row]
@@ -139,7 +140,7 @@ class MigrationPage:
 
 @dataclass(frozen=True, slots=True)
 class StoreContents:
-    """What a store holds: jobs by kind and status (what is running counts as pending), and other rows by table."""
+    """What a store holds: jobs by kind and status (running ones count as pending), and other rows by table."""
 
     by_status: Mapping[tuple[str, str], int]
     others: Mapping[str, int]
@@ -152,7 +153,7 @@ class StoreContents:
 
 @dataclass(frozen=True, slots=True)
 class MigrationProgress:
-    """How far a move is: rows in, of how many, and the table in hand."""
+    """The progress of a migration: the current table, rows copied, and rows in all."""
 
     table: str
     rows: int
@@ -160,19 +161,19 @@ class MigrationProgress:
 
 
 def not_alone(target: str) -> StoreError:
-    """The error of a move whose target is another one's by now."""
-    return StoreError(f"{target}: somebody else migrates into it", remedy="Let that end; it does what this one did.")
+    """The error if another process migrates into the same target."""
+    return StoreError(f"{target}: somebody else migrates into it", remedy="Let it finish: it does the same.")
 
 
 class _End(Protocol):
-    """One of the two ends of a move."""
+    """One of the two ends of a migration."""
 
     @property
     def name(self) -> str:
-        """Which store it is, without secrets."""
+        """The name of the store, without secrets."""
 
     async def close(self) -> None:
-        """Give up the connection; safe to repeat."""
+        """Close the connection; safe to repeat."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -182,13 +183,13 @@ class _End(Protocol):
 
 
 class MigrationSource(_End, Protocol):
-    """A store that is read."""
+    """The store that is migrated; nothing is written to it."""
 
     async def living(self) -> list[str]:
-        """Who is at work on it."""
+        """The processes that work on it, in words."""
 
     async def state(self) -> str:
-        """A text that is another one once anything that moves has changed."""
+        """A text that differs once anything that is migrated has changed."""
 
     async def page(self, table: MigratedTable, after: Key | None) -> list[Row]:
         """The next ``PAGE`` rows of a table in the order of its key; fewer at its end."""
@@ -198,44 +199,44 @@ class MigrationSource(_End, Protocol):
 
 
 class MigrationTarget(_End, Protocol):
-    """A store that is filled."""
+    """The store into which another one is migrated."""
 
     async def begin(self, origin: MigrationOrigin) -> MigrationMark:
-        """Begin a move, or go on with one; from here to ``finish`` the target is no store.
+        """Begin a migration or resume one; from here until ``finish`` the target cannot be used as a store.
 
         Raises:
             StoreError: it holds something else.
         """
 
     async def put(self, page: MigrationPage) -> None:
-        """Take a page in, together with its mark; safe to repeat.
+        """Write a page together with its mark; safe to repeat.
 
         Raises:
-            StoreError: somebody else moves into the same target.
+            StoreError: another process migrates into the same target.
         """
 
     async def contents(self) -> StoreContents:
         """What it holds by now."""
 
     async def finish(self, stop_reason: str) -> None:
-        """Make a store of it, with nothing running; runs that are open in it have ended, for this reason.
+        """Make it a store in which nothing runs; open runs end with this reason.
 
         Raises:
-            StoreError: somebody else has done so.
+            StoreError: another process has done so.
         """
 
 
 def _nobody(progress: MigrationProgress) -> None:
-    """Who is told where nobody asked to be."""
+    """Takes progress that nobody asked for."""
 
 
 async def move(
     source: MigrationSource, sink: MigrationTarget, told: Callable[[MigrationProgress], None] = _nobody
 ) -> StoreContents:
-    """Move a store, or go on with it; returns what was moved, counted in both.
+    """Migrate a store, or resume; returns what was migrated, counted in both stores.
 
     Raises:
-        StoreError: a run is alive in the source, or changed it meanwhile; the target holds something else; the counts
+        StoreError: a run is alive in the source or changed it meanwhile, the target holds something else, or the counts
             differ. The source is left as it is in any case.
     """
     if alive := await source.living():
@@ -250,12 +251,12 @@ async def copy(
     stop_reason: str,
     told: Callable[[MigrationProgress], None] = _nobody,
 ) -> StoreContents:
-    """As ``move``, whoever is at work: the source shows one state from beginning to end."""
+    """As ``move``, while runs may be alive: the source has to show the same moment from beginning to end."""
     origin = MigrationOrigin(source.name, await source.state())
     held = await source.contents()
     await _move_pages(source, sink, await sink.begin(origin), held, told)
     if await source.state() != origin.state:
-        raise StoreError(f"{source.name}: has changed meanwhile", remedy="Migrate again; it begins anew.")
+        raise StoreError(f"{source.name}: has changed meanwhile", remedy="Migrate again; it starts from the beginning.")
     if (arrived := await sink.contents()) != held:
         raise StoreError(f"{sink.name}: the counts differ from those of {source.name}: {_differences(held, arrived)}")
     await sink.finish(stop_reason)

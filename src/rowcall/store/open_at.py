@@ -1,4 +1,4 @@
-"""Opens the store at a place: SQLite for a file, PostgreSQL for a URL; only what is needed is imported."""
+"""Opens the store at a location: SQLite for a file, PostgreSQL for a URL. Imports only the one that is needed."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from rowcall.store.base import Reader, Store
 from rowcall.store.migration import MigrationSource, MigrationTarget
 
 Durability = Literal["full", "normal"]
-"""What a power cut may take along: nothing, or the last seconds."""
+"""What a power cut may undo: nothing (full), or the last seconds (normal)."""
 
 
 def _nobody(message: str) -> None:
-    """Who is told of waits where nobody asked to be."""
+    """Takes messages about waits that nobody asked for."""
 
 
 async def open_store(
@@ -28,14 +28,14 @@ async def open_store(
     busy_wait: float = 30.0,
     waits: Callable[[str], None] = _nobody,
 ) -> Store:
-    """Open a store, or make one.
+    """Open a store, or create it.
 
     Args:
-        place: where.
+        place: its location.
         durability: ``full`` survives a power cut to the last group; ``normal`` may lose the last seconds to one.
         lease: seconds of silence after which another session is dead.
         busy_wait: seconds to wait for another process, or for the server, before ``Busy`` is raised.
-        waits: told who is in the way, where a wait gets long.
+        waits: called with the name of what is waited for, if a wait takes long.
 
     Raises:
         StoreError: it cannot be opened; see errors.py.
@@ -55,7 +55,7 @@ async def open_reader(place: StoreLocation) -> Reader:
     """Open a store for reading alone.
 
     Raises:
-        NoStore: nobody has made one there yet.
+        NoStore: there is none yet.
         StoreError: it cannot be opened; see errors.py.
     """
     if place.path is not None:
@@ -68,10 +68,10 @@ async def open_reader(place: StoreLocation) -> Reader:
 
 
 async def open_source(place: StoreLocation) -> MigrationSource:
-    """Open a store to move it from there.
+    """Open a store that is to be migrated.
 
     Raises:
-        NoStore: nobody has made one there yet.
+        NoStore: there is none yet.
         StoreError: it cannot be opened; see errors.py.
     """
     if place.path is not None:
@@ -83,7 +83,7 @@ async def open_source(place: StoreLocation) -> MigrationSource:
 
 
 async def open_target(place: StoreLocation) -> MigrationTarget:
-    """Open a place to move a store into it.
+    """Open a location into which a store is to be migrated.
 
     Raises:
         StoreError: it cannot be opened; see errors.py.
@@ -97,7 +97,7 @@ async def open_target(place: StoreLocation) -> MigrationTarget:
 
 
 def _postgres(name: str, place: StoreLocation) -> ModuleType:
-    """A module of the room that needs an extra.
+    """A module of ``store.postgres``, which needs an extra.
 
     Raises:
         Unavailable: PostgreSQL's driver cannot be imported.

@@ -27,17 +27,17 @@ class Decided:
 
 
 def ready(settlements: Iterable[Settlement]) -> list[Decided]:
-    """Make settlements ready, outside of any transaction.
+    """Turn settlements into parameters, outside of any transaction.
 
     Raises:
-        StoreError: an answer that is no JSON; nothing of the group is written.
+        StoreError: an answer is not valid JSON; nothing of the group is written.
     """
     return [Decided(each, _parameters(each)) for each in settlements]
 
 
 @dataclass(slots=True)
 class Used:
-    """What a group adds to the totals, by kind."""
+    """What a group of settlements adds to the totals, by kind."""
 
     usage: dict[str, Usage] = field(default_factory=dict)
     attempts: Counter[str] = field(default_factory=Counter)
@@ -49,14 +49,14 @@ class Used:
         self.attempts[kind] += attempts
 
     def parameters(self) -> list[dict[str, Any]]:
-        """A row of the totals for each kind, by name, so that two groups meet at them in one order."""
+        """A row of the totals for each kind, in the order of names, so that two transactions never deadlock on them."""
         return [
             {"kind": kind, "attempts": self.attempts[kind], **_tokens(self.usage[kind])} for kind in sorted(self.usage)
         ]
 
 
 def wait(settlement: Settlement) -> float | None:
-    """Seconds that a job has to wait; None where it need not, or where it is over."""
+    """Seconds that a job has to wait; None if it need not wait or has ended."""
     if settlement.action in (Action.DONE, Action.FAIL):
         return None
     if settlement.wait is None and settlement.action is Action.RELEASE and settlement.job.fresh:
@@ -108,7 +108,7 @@ def _failed(failure: Failure) -> dict[str, Any]:
 
 
 def _clean(text: str | None, longest: int) -> str | None:
-    """Text from outside, cut, with what no store can keep replaced: a history must never stop a settle."""
+    """Text from outside, cut, with characters that no store can hold replaced, so that it never stops a settle."""
     if text is None:
         return None
     return text[:longest].replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()

@@ -1,4 +1,4 @@
-"""What goes into a store and comes out of it: small frozen values."""
+"""What goes into a store and comes out of it, as frozen values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Claim = tuple[int, int]
 
 
 class Entry(NamedTuple):
-    """A record on its way into the store: its payload is JSON text, ``where`` its place in the input."""
+    """A record on its way into the store. Its payload is JSON text; ``where`` says where in the input it was read."""
 
     key: str
     input_hash: str
@@ -30,7 +30,7 @@ class Enqueued:
 
     Attributes:
         new: keys seen for the first time.
-        changed: records whose input or request is another than before, now to be called (again).
+        changed: records whose input or request has changed, so that they are to be called again.
         restored: records whose new input or request already has an answer from earlier.
         done: unchanged and done.
         failed: unchanged and failed.
@@ -59,13 +59,13 @@ class Enqueued:
 
 @dataclass(frozen=True, slots=True)
 class RequestStanding:
-    """How a request stands to what is in the store, before a row is read.
+    """How a request relates to what is in the store, before any input is read.
 
     Attributes:
-        number: the store's number of it; None where it was never used.
-        latest: it is the one used last, or none was used before.
+        number: its number in the store; None if it was never used.
+        latest: it was used last, or no request was used before.
         done: done jobs whose answer counts for it (made with it, or adopted by it).
-        done_under_others: done jobs whose answer does not.
+        done_under_others: done jobs whose answer does not count for it.
     """
 
     number: int | None
@@ -78,16 +78,16 @@ class Role(StrEnum):
     """What a run is for."""
 
     RUN = "run"
-    """It brings an input in and works on it."""
+    """It reads an input and makes the calls."""
     ENQUEUE = "enqueue"
-    """It brings an input in and calls nothing."""
+    """It reads an input and makes no calls."""
     WORK = "work"
-    """It works on what others brought in."""
+    """It makes the calls of what others enqueued."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run in the store; ``joined`` where another live run of the kind lent its pass."""
+    """A run in the store. ``joined``: it has the pass of another live run of the kind."""
 
     id: int
     pass_: int
@@ -96,7 +96,10 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """What a pass still has: a job running anywhere, and the seconds until one can be claimed (0.0 = now)."""
+    """What a pass still has to do: whether a job is running anywhere, and the seconds until one can be claimed.
+
+    ``due_in`` is 0.0 if one can be claimed now, and None if none is pending.
+    """
 
     running: bool
     due_in: float | None
@@ -109,10 +112,10 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which jobs a person means: all conditions hold together, an empty one holds for every job.
+    """Which jobs a person means. All conditions must hold; an empty one holds for every job.
 
-    ``reasons_or_keys`` are matched against both; a word that matches neither is reported by ``unmatched``. ``where``
-    are columns of the record and the text of their values: numbers as they stand in JSON, true, false, null as "".
+    Each of ``reasons_or_keys`` is compared with both; ``Selected.unmatched`` names those that match neither. ``where``
+    has columns of the record and their values as text: numbers as written in the JSON, true, false, and "" for null.
     """
 
     reasons_or_keys: tuple[str, ...] = ()
@@ -123,7 +126,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """How many jobs a selection holds, by status, a few of their keys, and words that match nothing."""
+    """How many jobs a selection holds, by status; the keys of a few; and the words that match nothing."""
 
     by_status: dict[Status, int]
     sample: tuple[str, ...]
@@ -137,7 +140,7 @@ class Selected:
 
 @dataclass(frozen=True, slots=True)
 class RolledBack:
-    """What a rollback does: jobs that get their previous answer, those that are pending again, a few keys."""
+    """What a rollback does: how many jobs get their previous answer, how many are pending again, and a few keys."""
 
     restored: int
     pending: int
@@ -151,7 +154,7 @@ class RolledBack:
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """What a prune did: payloads dropped, and the bytes by which the file got smaller."""
+    """What a prune did: how many payloads were dropped, and by how many bytes the file became smaller."""
 
     payloads: int
     gained: int
@@ -168,7 +171,7 @@ class LeftBehind:
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """Something in a kind that rowcall never writes: what, how often, the key of one."""
+    """Something that rowcall itself never writes: what it is, how often it occurs, and the key of one job."""
 
     what: str
     count: int
@@ -179,9 +182,9 @@ class Flaw:
 class Counts:
     """A kind at a glance.
 
-    ``attempts`` sums charged calls; tokens count failed tries too; ``retrying`` are pending jobs that were called
-    before; ``by_http_status`` counts the last call of each job; ``cost`` is in nano-dollars, None where no price was
-    ever known.
+    ``attempts`` is the sum of charged calls. Tokens include those of failed calls. ``retrying`` counts pending jobs
+    that were called before, ``by_http_status`` the last call of each job. ``cost`` is in nano-dollars, None if no price
+    was ever known.
     """
 
     by_status: dict[Status, int]
@@ -241,7 +244,7 @@ class JobRow:
 
 
 class Answer(NamedTuple):
-    """What an export needs of a job. ``value`` is the current answer, present only where the job is done."""
+    """What an export needs of a job. ``value`` is the current answer; None unless the job is done."""
 
     key: str
     status: Status
@@ -252,7 +255,7 @@ class Answer(NamedTuple):
 
 
 def read_answer(row: tuple[str, str, str, str | None, str | None, str | None]) -> Answer:
-    """The answer that a store gives: key, status, input_hash, reason, error, and the value as JSON."""
+    """Make an ``Answer`` of key, status, input_hash, reason, error and the value as JSON."""
     key, status, input_hash, reason, error, value = row
     return Answer(
         key, _STATUSES[status], input_hash, None if value is None else json_values.read_back(value), reason, error
@@ -264,7 +267,7 @@ _STATUSES = {status.value: status for status in Status}
 
 @dataclass(frozen=True, slots=True)
 class LastCall:
-    """What a job's last call came to: ``at`` is ISO-8601 UTC text, ``body`` the start of a reply without an answer."""
+    """What a job's last call gave. ``at`` is ISO-8601 UTC text, ``body`` the start of a reply that had no answer."""
 
     at: str
     status: int | None
@@ -293,7 +296,7 @@ class Try:
 class RunRow:
     """A run as people see it. ``ended_at`` is None while it is alive; ``alive`` says whether its session is.
 
-    ``host`` and ``pid`` are those of its process, None where the store no longer knows.
+    ``host`` and ``pid`` are those of its process, None if the store no longer knows them.
     """
 
     id: int
@@ -312,12 +315,12 @@ class RunRow:
 
 @dataclass(frozen=True, slots=True)
 class Reserved:
-    """Places that a reservation gave; all in seconds from now.
+    """What a reservation gave; all times are seconds from now.
 
     Attributes:
-        leaves: when the calls asked for may leave, in their order; fewer than asked where there are no more places.
+        leaves: when each call may leave, in order; fewer than were asked for if the limits allow no more.
         next_in: when the next call may leave.
-        rest: how long the target still rests; ``leaves`` and ``next_in`` keep to it.
+        rest: how long the target still rests; ``leaves`` and ``next_in`` take it into account.
     """
 
     leaves: tuple[float, ...]
@@ -327,7 +330,7 @@ class Reserved:
 
 @dataclass(frozen=True, slots=True)
 class LiveOrders:
-    """What a live run follows: settings by name, as they were written, and the seconds that its target rests."""
+    """What a live run follows: settings by name, as they were written, and the seconds for which its target rests."""
 
     settings: Mapping[str, str]
     rest: float
@@ -335,7 +338,7 @@ class LiveOrders:
 
 @dataclass(frozen=True, slots=True)
 class ImportedAnswer:
-    """An answer that was made elsewhere: DONE, FAIL, or RELEASE where the record was not its cause."""
+    """An answer that was made elsewhere. The action is DONE, FAIL, or RELEASE if the record is not to blame."""
 
     key: str
     action: Action

@@ -1,4 +1,4 @@
-"""A snapshot of a database as a SQLite file: a store to go on with."""
+"""A snapshot of a database as a SQLite file, which is a store of its own."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _FOR_ITS_OWNER = 0o600
 
 
 async def backup(database: Database, path: Path) -> None:
-    """Write a snapshot: one read transaction, which holds up nobody, into a file that gets its name at the end.
+    """Write a snapshot into a file that gets its name at the end. One read transaction; nobody waits for it.
 
     Raises:
-        OutputError: the file is there already, or cannot be written.
+        OutputError: the file exists already, or cannot be written.
     """
     with _becoming(path) as temporary:
         await database.read(_write, database.name, temporary)
@@ -34,7 +34,7 @@ async def backup(database: Database, path: Path) -> None:
 
 @contextmanager
 def _becoming(path: Path) -> Iterator[Path]:
-    """An empty file that has the name of ``path`` when the block ends well."""
+    """An empty file that gets the name ``path`` if the block succeeds."""
     if path.exists():
         raise already_there(path)
     with atomic_files.explained(path):

@@ -1,4 +1,4 @@
-"""Taking jobs."""
+"""Claiming jobs, and what is left to claim."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from rowcall.store.liveness import ANY_NUMBER, SUSPECT
 from rowcall.store.postgres.pool import Connection, fetched
 from rowcall.store.types import Left
 
-# Arms each with a limit of its own, so that a claim costs the same whatever waits behind it. A row that somebody else
-# is about to take is passed over. They are ordered by all columns of the index, since nothing else makes sure that
-# it is the index that orders them.
+# Four arms, each with its own limit, so that a claim costs the same however many jobs are pending. Rows that another
+# transaction is taking are skipped. Ordering by all columns of the index makes the planner read from the index.
 _DUE = """
     SELECT rowid, run_after FROM rowcall.jobs
     WHERE status = 'pending' AND kind = %(kind)s AND {whose} AND crashes < %(crashes)s
@@ -68,7 +67,7 @@ _TAKEN = f"""
 _SUSPECT_RUNS = "SELECT 1 FROM rowcall.jobs WHERE status = 'running' AND session = %s AND crashes >= %s LIMIT 1"
 _RUNS = "SELECT 1 FROM rowcall.jobs WHERE status = 'running' AND session = %s LIMIT 1"
 
-# Why answers were rejected in a job's present life, which is as long as its attempts are many.
+# Why answers were rejected since attempts were last 0: the reasons of that many charged tries.
 _REJECTED = """
     SELECT job, array(
         SELECT reason FROM (
@@ -78,7 +77,7 @@ _REJECTED = """
     FROM unnest(%s::bigint[], %s::bigint[]) AS given(job, attempts)
 """
 
-# Each arm says its order, so that it is read from the index of what is pending, whatever is guessed of their number.
+# Each arm is ordered, so that the planner reads it from the index of pending jobs, whatever it guesses of their number.
 _LEFT = """
     WITH at_work AS MATERIALIZED (
         SELECT EXISTS (
@@ -103,7 +102,7 @@ _LEFT = """
         ) - (SELECT rowcall.moment()))::double precision
     FROM most
 """
-# A suspect waits while any other of them runs; a running one wakes whoever waits for it when it ends.
+# A job that may kill its process waits while any other of them runs; a worker that waits is woken when one ends.
 _LEFT_AMONG = """
     WITH among AS (SELECT status, crashes, run_after FROM rowcall.jobs WHERE rowid = ANY(%(rows)s)),
         at_work AS (SELECT EXISTS (SELECT 1 FROM among WHERE status = 'running') AS any_runs),
@@ -125,7 +124,7 @@ class ClaimRequest:
     Attributes:
         take: the number of the claim within its session.
         only: among these rows.
-        floor: never-called jobs are looked for behind this row.
+        floor: never-called jobs are looked for above this row.
     """
 
     session: int
@@ -144,7 +143,7 @@ class ClaimRequest:
 
 
 async def claim(connection: Connection, asked: ClaimRequest) -> list[Taken]:
-    """Take jobs; one whose processes died three times runs with nothing beside it in its session."""
+    """Take jobs. A job with which processes died three times runs alone in its session."""
     if await _any(connection, _SUSPECT_RUNS, asked.session, SUSPECT):
         return []
     taken = await _take(connection, asked.parameters() | {"crashes": SUSPECT})
@@ -157,7 +156,7 @@ async def claim(connection: Connection, asked: ClaimRequest) -> list[Taken]:
 
 
 async def taken_before(connection: Connection, asked: ClaimRequest) -> list[Taken]:
-    """What a claim took whose reply was lost."""
+    """What a claim took if its reply was lost."""
     cursor = await connection.execute(_TAKEN, asked.parameters())
     return await _in_order(connection, await cursor.fetchall())
 
@@ -173,7 +172,7 @@ async def _in_order(connection: Connection, rows: list[Taken]) -> list[Taken]:
 
 
 def _place(row: Taken) -> tuple[Any, ...]:
-    """Its place among those that are claimed at once."""
+    """The order of jobs that are claimed together."""
     run_after, number, *_ = row
     return run_after is None, run_after, number
 
@@ -198,7 +197,7 @@ def read_job(taken: Taken) -> Job:
 
 
 async def left(connection: Connection, kind: str, pass_: int, only: Sequence[int] | None = None) -> Left:
-    """What a pass still has. A suspect is not due while anything runs, since it runs alone."""
+    """What a pass still has to do. A job that runs alone is not due while anything runs."""
     wanted = {"kind": kind, "pass": pass_, "suspect": SUSPECT, "any": ANY_NUMBER}
     if only is not None:
         wanted["rows"] = list(only)

@@ -1,7 +1,8 @@
-"""Records of one kind with the same request and input: one answer is for all of them.
+"""Duplicates: records of one kind with the same request and input, which share one answer.
 
-An answer is given on only where it was called for (``origin`` is NULL), counts, and was taken back for nobody; and only
-to jobs that have none of their own that counts: such a one was set back by hand, to be called again.
+An answer is shared only if it came from a call (``origin`` is NULL), counts, and was superseded for none of the jobs
+that got it. Only jobs without an answer of their own that counts get it: a job that has one was set back by hand, to be
+called again.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from rowcall.store.postgres.pool import Connection, fetch, fetched, patiently
 MOST = 10_000
 """Pending jobs that one transaction gives answers to."""
 
-# Made by the first who looks for twins, since they cost everybody else's claims and settlements a little.
+# Made when duplicates are first looked for, since they slow down the claims and settlements of everyone else.
 _INDEXED = "SELECT to_regclass('rowcall.results_taken_back') IS NOT NULL"
 _ALONE = "LOCK TABLE rowcall.jobs, rowcall.results IN SHARE ROW EXCLUSIVE MODE"
 _INDEXES = (
@@ -46,7 +47,7 @@ _TO_CLAIMED = """
     given AS MATERIALIZED (
         SELECT asked.*, found.answer, 0 AS later, 'running' AS held FROM asked CROSS JOIN LATERAL (ANSWER) AS found)
 """
-# Those that somebody else has in hand at this moment are asked about again by whoever claims them.
+# Jobs that another transaction has locked are skipped: whoever claims them looks for an answer again.
 _TO_PENDING = """
     WITH asked AS (
         SELECT DISTINCT claim.request, claim.hash, jobs.kind, jobs.pass
@@ -93,9 +94,9 @@ _GIVE_PENDING = _filled(_TO_PENDING + _GIVE + _NUMBER)
 
 
 async def answer_claimed(connection: Connection, claimed: Sequence[Job], *, again: bool) -> list[Job]:
-    """Settle the claims that a twin's answer is there for; returns them.
+    """Settle the claims for which a duplicate has an answer; returns them.
 
-    ``again``: this was done before, and the reply was lost: those that were answered then are returned too.
+    ``again``: an earlier try may have been committed and its reply lost; what it answered is returned too.
     """
     await _index(connection)
     given = await fetch(connection, _GIVE_CLAIMED, _claims(claimed))
@@ -105,7 +106,7 @@ async def answer_claimed(connection: Connection, claimed: Sequence[Job], *, agai
 
 
 async def answer_pending(connection: Connection, answered: Sequence[Job]) -> int:
-    """Give the answers of these jobs to their pending twins; returns how many got one."""
+    """Give the answers of these jobs to their pending duplicates; returns how many got one."""
     await _index(connection)
     (given,) = await fetched(connection, _GIVE_PENDING, _claims(answered) | {"most": MOST})
     return int(given)
@@ -121,7 +122,7 @@ def _claims(jobs: Sequence[Job]) -> dict[str, Any]:
 
 
 async def _index(connection: Connection) -> None:
-    """Make the indexes where there are none; to be called before anything else of the transaction."""
+    """Make the indexes if they are missing; has to come first in the transaction, since it locks tables."""
     (made,) = await fetched(connection, _INDEXED)
     if made:
         return

@@ -1,4 +1,4 @@
-"""Bringing records in, a thousand at a time, by a few statements each."""
+"""Enqueueing records, a thousand at a time, by a few statements for each chunk."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ _RESTORE = """
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A job as it stands in the store; ``bare`` where it has no payload and is to be called."""
+    """A stored job; ``bare``: it has no payload and is to be called."""
 
     row: int
     status: str
@@ -110,7 +110,7 @@ class Brought:
 async def enqueue(
     connection: Connection, target: EnqueueTarget, entries: Sequence[Entry], records: PassRecords
 ) -> Brought:
-    """Bring a chunk in, up to its first duplicate with other content, which is returned to be raised.
+    """Enqueue a chunk, up to its first duplicate with other content, which is returned to be raised.
 
     ``records`` is only read: the caller adds what was enqueued once that is committed.
     """
@@ -132,7 +132,7 @@ def _known(rows: Sequence[tuple[Any, ...]]) -> dict[str, _Known]:
 def _firsts(
     entries: Sequence[Entry], found: Mapping[str, _Known], records: PassRecords
 ) -> tuple[list[Entry], DuplicateKey | None]:
-    """The entries whose key this pass has not had before, up to one that clashes."""
+    """The entries whose key is new to this pass, up to one that clashes."""
     earlier = records.among(known.row for known in found.values())
     before = {key: earlier[known.row][1:] for key, known in found.items() if known.row in earlier}
     firsts = []
@@ -147,13 +147,13 @@ def _firsts(
 
 
 async def _counting(connection: Connection, target: EnqueueTarget) -> set[int]:
-    """The requests whose answers count for the one asked now."""
+    """The requests whose answers count for the request of the target."""
     cursor = await connection.execute(_COUNTING, {"request": target.request})
     return {number for (number,) in await cursor.fetchall()} | {target.request}
 
 
 def _planned(target: EnqueueTarget, counting: set[int], entries: Sequence[Entry], found: Mapping[str, _Known]) -> _Plan:
-    """Compare the entries with what is there."""
+    """Compare the entries with what is stored."""
     plan = _Plan()
     for entry in entries:
         known = found.get(entry.key)
@@ -177,7 +177,7 @@ def _plan_unchanged(plan: _Plan, target: EnqueueTarget, entry: Entry, known: _Kn
 
 
 async def _write(connection: Connection, target: EnqueueTarget, counting: set[int], plan: _Plan) -> dict[str, int]:
-    """Do what is planned; returns the rows of new jobs by their keys."""
+    """Write what is planned; returns the rows of new jobs by their keys."""
     shared = {"kind": target.kind, "pass": target.pass_, "request": target.request, "batch": target.batch}
     if plan.touched:
         await connection.execute(_TOUCH, shared | _columns(plan.touched))
@@ -192,7 +192,7 @@ async def _write(connection: Connection, target: EnqueueTarget, counting: set[in
 
 
 async def _change(connection: Connection, shared: dict[str, Any], counting: set[int], plan: _Plan) -> None:
-    """Give changed records the answer that is known, or let them be asked; nobody takes or settles them meanwhile."""
+    """Give changed records the answer that is known, or make them pending; their jobs are locked meanwhile."""
     cursor = await connection.execute(_LOCKED, ([row for row, _ in plan.changed],))
     running = {each.row for each in _known(await cursor.fetchall()).values() if each.status == Status.RUNNING}
     hashes = [entry.input_hash for _, entry in plan.changed]

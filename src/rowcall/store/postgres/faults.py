@@ -1,4 +1,4 @@
-"""What PostgreSQL and the way to it say, in the words of the store."""
+"""What PostgreSQL and the way to it say, as store errors."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import psycopg
 from rowcall.model.errors import Busy, Corrupt, Full, ReadOnly, StoreError, Unavailable
 
 _REMEDIES: dict[type[StoreError], str] = {
-    Busy: "Once it can, the same command goes on where it stopped. Nothing is lost.",
-    Unavailable: "See that the database is there and this user may use it, or name another one ([store] path).",
+    Busy: "Run the same command again once it can be reached. Nothing is lost.",
+    Unavailable: "Check that the database exists and that this user may use it, or name another one ([store] path).",
     Full: "Free some space on the server's disk, then run the same command again. Nothing that was stored is lost.",
     ReadOnly: "Name the server that takes writes ([store] path), or let it take them again.",
     Corrupt: "Ask who runs the server; restore a backup, or name another database ([store] path).",
@@ -35,7 +35,7 @@ _BY_STATE: dict[str, tuple[type[StoreError], str]] = {
     "XX002": (Corrupt, "the database is damaged"),
 }
 _AWAY_CLASSES = ("08", "57P", "25P03")
-"""The connection failed; the server shuts down, or starts; it hung up on an idle transaction."""
+"""The connection failed; the server is stopping or starting; it ended a transaction that was idle."""
 
 _GRANT = (
     "Have its owner grant it. To make a store: GRANT CREATE ON DATABASE; to look on: USAGE ON SCHEMA rowcall and"
@@ -44,7 +44,7 @@ _GRANT = (
 _WHERE_IT_STANDS = "A password stands in the address of [store] path or --store, in PGPASSWORD or in ~/.pgpass."
 _NO_USER = "Correct the user in the address (left out: the one of this machine), or make it: createuser"
 # A refused connection has no code, only the server's or the library's words for it.
-_AT_THE_DOOR: tuple[tuple[str, type[StoreError], str, str], ...] = (
+_REFUSALS: tuple[tuple[str, type[StoreError], str, str], ...] = (
     ("starting up", *_AWAY, "It is starting; try again."),
     ("shutting down", *_AWAY, "It is restarting; try again."),
     ("in recovery mode", *_AWAY, "It is restarting; try again."),
@@ -52,7 +52,7 @@ _AT_THE_DOOR: tuple[tuple[str, type[StoreError], str, str], ...] = (
     ("connection slots", Busy, "the server takes no more connections", "Raise its max_connections, or use a pooler."),
     ("password authentication failed", Unavailable, "the server refuses the password of its user", _WHERE_IT_STANDS),
     ("no password supplied", Unavailable, "the server asks for a password", _WHERE_IT_STANDS),
-    ("pg_hba.conf", Unavailable, "the server lets this user in from here not at all", "Allow it in its pg_hba.conf."),
+    ("pg_hba.conf", Unavailable, "the server refuses this user from this host", "Allow it in its pg_hba.conf."),
     ('role "', Unavailable, "there is no such user", _NO_USER),
     ("does not exist", Unavailable, "there is no such database", "Make it: createdb, or correct [store] path."),
     ("permission denied", Unavailable, "its user may not connect to it", "Have its owner GRANT CONNECT."),
@@ -66,34 +66,34 @@ _AT_THE_DOOR: tuple[tuple[str, type[StoreError], str, str], ...] = (
 
 @contextmanager
 def translated(name: str) -> Iterator[None]:
-    """Raise a ``StoreError`` that names the database for whatever goes wrong with it inside."""
+    """Raise a ``StoreError`` that names the database for every error of it inside."""
     try:
         yield
     except psycopg.Error as error:
         raise _from_postgres(error, name) from error
     except UnicodeEncodeError as error:
         raise StoreError(f"{name}: a text holds a lone surrogate, which no database can keep") from error
-    except ValueError as error:  # what stands in it is no JSON, no status
+    except ValueError as error:  # the database holds something that is not JSON or a status
         raise _say(name, Corrupt, "the database is damaged") from error
 
 
 @contextmanager
-def at_the_door(name: str) -> Iterator[None]:
-    """Say why a database that was never reached lets nobody in."""
+def explain_refused_connection(name: str) -> Iterator[None]:
+    """Explain why a database cannot be reached at all."""
     try:
         yield
     except psycopg.OperationalError as error:
         raise _refused(error, name) from error
 
 
-def demoted(name: str) -> Busy:
-    """What to raise where a server takes no writes any more that took them before: it, or another one, soon will."""
+def no_longer_writable(name: str) -> Busy:
+    """The error for a server that no longer takes writes: after a failover another one soon will."""
     return Busy(f"{name}: the server takes no writes any more", remedy=_REMEDIES[Busy])
 
 
 def _refused(error: psycopg.OperationalError, name: str) -> StoreError:
     said = str(error)
-    for words, kind, what, remedy in _AT_THE_DOOR:
+    for words, kind, what, remedy in _REFUSALS:
         if words in said:
             return kind(f"{name}: {what}", remedy=remedy)
     return Unavailable(f"{name}: the database cannot be reached: {said}", remedy=_REMEDIES[Unavailable])

@@ -1,7 +1,7 @@
-"""Rates and rests that all workers share, wherever they run, by the server's clock.
+"""Rate limits and rests that all workers share, wherever they run, by the server's clock.
 
-A clock that goes back lets nobody wait for it to come again: a row that was written later than now is from before, and
-what it still had to wait then, it waits from now. So a debt or a rest is never shorter than it was.
+If the clock goes back, rows have times later than now. What was left to wait when such a row was written is waited from
+now on. A debt or a rest thus never becomes shorter.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Row = tuple[str, float]
 async def take(
     connection: Connection, target: str, buckets: Sequence[Bucket], calls: Sequence[Cost], owed: Cost
 ) -> Reserved:
-    """Places for calls; see the contract."""
+    """Reserve calls; see the contract."""
     now, debts = await _held(connection, target)
     until = debts.get((_REST, 0.0), -math.inf)
     owing = [debts.get((bucket.what, bucket.per), -math.inf) for bucket in buckets]
@@ -64,7 +64,7 @@ async def resting(connection: Connection, target: str) -> float:
 
 
 async def _held(connection: Connection, target: str) -> tuple[float, dict[Row, float]]:
-    """As ``_debts``, kept from others to the end of the transaction, and brought to the clock of now."""
+    """As ``_debts``; locks the target until the end of the transaction, and converts its rows to the present clock."""
     await lock_target(connection, target)
     await connection.execute(_BEGIN_ANEW, (target,))
     return await _debts(connection, target)

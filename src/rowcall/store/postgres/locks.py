@@ -1,4 +1,4 @@
-"""Advisory locks: one that says that a session is alive, and one for everybody who numbers things of a kind."""
+"""Advisory locks: one shows that a session is alive, others are for those who number things of a kind or reserve."""
 
 from __future__ import annotations
 
@@ -17,43 +17,43 @@ SESSIONS = 0x726F7763
 """The first half of the lock of a session ("rowc"); the other half is its number."""
 
 _TAKE = "SELECT pg_try_advisory_lock(%s, %s)"
-# A process that ends frees its lock at once. One that is only cut off keeps it for as long as its beats may be late.
+# The lock of a process that ends is free at once. One that is only cut off keeps it as long as its beats may be late.
 _KEEP_IF_CUT_OFF = "SELECT set_config('tcp_user_timeout', %s, false)"
-# Whoever found it free at two looks learns by this that it was held in between.
+# Whoever finds the lock free twice can tell from the new beat that it was held in between.
 _SAY_SO = "UPDATE rowcall.sessions SET beat = beat + 1 WHERE id = %s"
 _GIVE = "SELECT pg_advisory_unlock_all()"
 _KIND = "SELECT pg_advisory_xact_lock(hashtextextended('rowcall kind ' || %s, 0))"
 _TARGET = "SELECT pg_advisory_xact_lock(hashtextextended('rowcall target ' || %s, 0))"
 
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.05, 0.5
-"""Seconds between two tries to have the lock of a session again."""
+"""Seconds between two tries to take the lock of a session again."""
 _AT_LEAST = 15.0
-"""Seconds after which a server notices a connection that is cut, at the soonest."""
+"""Seconds after which a server notices a broken connection, at the earliest."""
 _GIVING = 1.0
-"""Seconds for giving it up in good order."""
+"""Seconds to wait for the server to confirm that the lock is given up."""
 
 
 ALL_BACK = 20.0
-"""Seconds within which everybody has a lock again that a server lost: to notice takes 14 s at most, to connect 10 s."""
+"""Seconds after which everyone has taken the locks again that a server lost."""
 LOOKS_APART = 2.0
-"""Seconds between two looks that find the lock of a session free, before it is dead."""
+"""A session is dead if two checks this many seconds apart find its lock free."""
 
 
 async def lock_kind(connection: Connection, kind: str) -> None:
-    """Be the only one to number things of a kind, to the end of the transaction."""
+    """Keep others from numbering things of a kind until the end of the transaction."""
     await connection.execute(_KIND, (kind,))
 
 
 async def lock_target(connection: Connection, target: str) -> None:
-    """Be the only one to reckon with a target's limits, to the end of the transaction."""
+    """Keep others from changing the limits of a target until the end of the transaction."""
     await connection.execute(_TARGET, (target,))
 
 
 class SessionLock:
     """The lock of a session, held by a connection of its own for as long as the process lives.
 
-    Where the connection breaks, a new one takes it again: others see it free for less than a second. Where the network
-    is cut, the server holds it for ``lease`` seconds.
+    If the connection breaks, a new one takes the lock again: others see it free for less than a second. If the network
+    is cut, the server keeps the lock for ``lease`` seconds.
     """
 
     def __init__(self, connect: Callable[[], Awaitable[Connection]], session: int, lease: float) -> None:
@@ -67,23 +67,23 @@ class SessionLock:
 
     @classmethod
     async def held(cls, connect: Callable[[], Awaitable[Connection]], session: int, lease: float) -> Self:
-        """The lock, after the first try to have it."""
+        """The lock, after the first try to take it."""
         lock = cls(connect, session, lease)
         await lock._first_try.wait()
         return lock
 
     @property
     def is_held(self) -> bool:
-        """Whether it is held now, as far as this side knows."""
+        """Whether it is held now, as far as this process knows."""
         return self._held
 
     @property
     def is_sure(self) -> bool:
-        """It is held, and was not lost lately: a lock that is free now, others have not lost in the same way."""
+        """Whether it is held and was not lost lately. If so, other locks that are free were not lost with it."""
         return self._held and time.monotonic() >= self._sure_at
 
     async def close(self) -> None:
-        """Give it up; safe to repeat."""
+        """Free the lock; safe to repeat."""
         self._keeping.cancel()
         await asyncio.gather(self._keeping, return_exceptions=True)
 
@@ -97,7 +97,7 @@ class SessionLock:
             await asyncio.sleep(random.uniform(_SHORTEST_PAUSE, _LONGEST_PAUSE))  # noqa: S311  spreads them; no secret
 
     async def _hold(self) -> None:
-        """Take it and hold it until the connection breaks; a broken one of ours may hold it a little longer."""
+        """Take the lock and hold it until the connection breaks. A broken connection may hold it a little longer."""
         connection = await self._connect()
         try:
             await connection.execute(_KEEP_IF_CUT_OFF, (self._patience,))
@@ -113,10 +113,10 @@ class SessionLock:
 
 
 class LockWatch:
-    """Which other sessions' locks were free at two looks, with no beat in between.
+    """Which other sessions' locks were free at two checks, with no beat in between.
 
-    One look is not enough: a server that starts anew, and a backend that is killed, free locks of the living, who
-    have them again within a second.
+    One check is not enough: a server that restarts and a backend that is killed free the locks of sessions that are
+    alive. These take them again within a second.
     """
 
     def __init__(self, apart: float = LOOKS_APART, clock: Callable[[], float] = time.monotonic) -> None:
@@ -125,7 +125,7 @@ class LockWatch:
         self._since: dict[int, tuple[int, float]] = {}
 
     def note(self, unlocked: dict[int, int]) -> None:
-        """Take in one look: sessions whose lock is free, with their beats."""
+        """Note the result of one check: sessions whose lock is free, with their beats."""
         now = self._clock()
         before = self._since
         self._since = {
@@ -135,12 +135,12 @@ class LockWatch:
 
     @property
     def dead(self) -> dict[int, int]:
-        """Those whose lock has been free for long enough, at the last look, with their beats."""
+        """Sessions whose lock had been free for long enough at the last check, with their beats."""
         return {session: beat for session, (beat, _) in self._since.items() if self._until(session) <= 0}
 
     @property
     def ripe_in(self) -> float:
-        """Seconds until another look may show more of them dead; 0.0 where there is nothing to wait for."""
+        """Seconds until another check may find more of them dead; 0.0 if there is nothing to wait for."""
         return max((self._until(session) for session in self._since), default=0.0)
 
     def _until(self, session: int) -> float:
@@ -148,9 +148,9 @@ class LockWatch:
 
 
 async def _give(connection: Connection) -> None:
-    """Give the locks of a connection up at once: where it is only closed, they go when its backend notices."""
+    """Free the locks of a connection at once: if it were only closed, they would be held until its backend notices."""
     giving = asyncio.ensure_future(connection.execute(_GIVE))
     await asyncio.wait([giving], timeout=_GIVING)
     await connection.close()
-    giving.cancel()  # now that there is no connection: else the driver would ask the server to, which may stand still
+    giving.cancel()  # only now: with a connection, the driver would ask the server to cancel, and the server may hang
     await asyncio.gather(giving, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""A PostgreSQL database as what is moved from or into; see migration.py beside the contract."""
+"""A PostgreSQL database as a source or a target of a migration; see ``store.migration``."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _STATE = """
 _BY_STATUS = """
     SELECT kind, CASE status WHEN 'running' THEN 'pending' ELSE status END, count(*) FROM rowcall.jobs GROUP BY 1, 2
 """
-# Sessions add to the totals apart; what moves is the sum.
+# Each session has its own row of the totals; the sum is migrated.
 _TOTALS = """
     (SELECT kind, sum(attempts)::bigint AS attempts, sum(input_tokens)::bigint AS input_tokens,
         sum(output_tokens)::bigint AS output_tokens, sum(cached_tokens)::bigint AS cached_tokens,
@@ -61,12 +61,12 @@ _EMPTY = """
 _ALONE = "LOCK TABLE rowcall.moving IN EXCLUSIVE MODE"
 _MARKED = "SELECT source, state, mark FROM rowcall.moving"
 _BEGIN = "INSERT INTO rowcall.moving VALUES (%s, %s, %s)"
-_GO_ON = "UPDATE rowcall.moving SET mark = %(after)s WHERE mark = %(before)s"
+_ADVANCE = "UPDATE rowcall.moving SET mark = %(after)s WHERE mark = %(before)s"
 _IS_IN = "SELECT 1 FROM rowcall.moving WHERE mark = %s"
 _END = "DELETE FROM rowcall.moving"
 
-# What ran is as if it had never been claimed.
-_STAND_STILL = """
+# Running jobs are released, as if they had never been claimed.
+_RELEASE_ALL = """
     UPDATE rowcall.jobs SET status = 'pending', session = NULL,
         run_after = CASE WHEN run_after IS NULL THEN NULL ELSE updated_at END, wait_ms = 0
     WHERE status = 'running'
@@ -83,7 +83,7 @@ _ANALYZE = "ANALYZE rowcall.jobs, rowcall.payloads, rowcall.results, rowcall.tri
 
 
 class ReadQuery(Protocol):
-    """How a query is read: in a transaction of its own, or in one that shows the same moment to all of them."""
+    """Runs a query: in a transaction of its own, or in one that shows the same moment to all queries."""
 
     def __call__(
         self, query: Callable[Concatenate[Connection, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs
@@ -120,11 +120,11 @@ class PostgresMigrationSource(MigrationSource):
         await self._close()
 
     async def living(self) -> list[str]:
-        """Who is at work on it."""
+        """The processes that work on it, in words."""
         return await self._read(_living)
 
     async def state(self) -> str:
-        """What any verb that writes changes: one walk over the jobs."""
+        """A text that every verb that writes changes; reads all jobs once."""
         return await self._read(_state)
 
     async def page(self, table: MigratedTable, after: Key | None) -> list[Row]:
@@ -158,11 +158,11 @@ class PostgresMigrationTarget(MigrationTarget):
         await self._database.close()
 
     async def begin(self, origin: MigrationOrigin) -> MigrationMark:
-        """Begin a move, or go on with one."""
+        """Begin a migration, or resume one."""
         return await self._database.run(_begin, origin, self.name)
 
     async def put(self, page: MigrationPage) -> None:
-        """Take a page in, together with its mark."""
+        """Write a page together with its mark."""
         await self._database.run(_put, page, self.name)
 
     async def contents(self) -> StoreContents:
@@ -170,14 +170,14 @@ class PostgresMigrationTarget(MigrationTarget):
         return await self._database.read(_contents)
 
     async def finish(self, stop_reason: str) -> None:
-        """Make a store of it."""
+        """Make it a store."""
         tries = count(1)
 
         async def finish(connection: Connection) -> None:
             first_try = next(tries) == 1
             if await _end(connection):
                 await _make_whole(connection, stop_reason)
-            elif first_try:  # else it was done, and only the reply to that was lost
+            elif first_try:  # otherwise an earlier try was committed, and only its reply was lost
                 raise not_alone(self.name)
 
         await self._database.run(finish)
@@ -220,7 +220,7 @@ async def _begin(connection: Connection, origin: MigrationOrigin, name: str) -> 
     await schema.make(connection, name)
     await connection.execute(_ALONE)
     standing = await _standing(connection)
-    if mark := standing.go_on(origin, name):
+    if mark := standing.resume_at(origin, name):
         return mark
     await connection.execute(f"TRUNCATE rowcall.moving, {', '.join(f'rowcall.{table.name}' for table in TABLES)}")
     await connection.execute(_BEGIN, (origin.name, origin.state, MigrationMark().text))
@@ -236,7 +236,7 @@ async def _standing(connection: Connection) -> TargetState:
 
 async def _put(connection: Connection, page: MigrationPage, name: str) -> None:
     marks = {"before": page.before.text, "after": page.after.text}
-    if not (await connection.execute(_GO_ON, marks)).rowcount:
+    if not (await connection.execute(_ADVANCE, marks)).rowcount:
         if await fetch(connection, _IS_IN, (page.after.text,)):
             return
         raise not_alone(name)
@@ -256,7 +256,7 @@ async def _end(connection: Connection) -> bool:
 
 async def _make_whole(connection: Connection, stop_reason: str) -> None:
     await patiently(connection)
-    await connection.execute(_STAND_STILL)
+    await connection.execute(_RELEASE_ALL)
     await connection.execute(_END_RUNS, (stop_reason,))
     await connection.execute(_NUMBERS)
     await connection.execute(_ANALYZE)

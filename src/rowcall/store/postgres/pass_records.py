@@ -1,4 +1,4 @@
-"""What a pass brought so far, on this side's disk: an input may hold more than memory does."""
+"""What a pass has enqueued so far, in a file on this machine: an input may be larger than memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SEEN = "SELECT job, content, place FROM seen WHERE job IN (SELECT value FROM js
 
 
 class PassRecord(NamedTuple):
-    """A record of the pass: the number of its job, a digest of its content, where it was read."""
+    """A record of the pass: the row of its job, a digest of its content, and where it was read."""
 
     job: int
     content: int
@@ -21,16 +21,16 @@ class PassRecord(NamedTuple):
 
 
 class PassRecords:
-    """The records of one pass of one kind. A temporary file, by the numbers of the jobs: the order of the input."""
+    """The records of one pass of one kind, in a temporary file, by the rows of their jobs: the order of the input."""
 
     def __init__(self) -> None:
         self._of: tuple[str, int] | None = None
         self._file = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         self._file.execute(_TABLE)
-        self._file.execute("BEGIN")  # never ended: nobody but this process wants it
+        self._file.execute("BEGIN")  # never committed: only this process uses it
 
-    def turn_to(self, kind: str, pass_: int) -> None:
-        """Forget all, if it is of another pass."""
+    def start_pass(self, kind: str, pass_: int) -> None:
+        """Forget everything if it belongs to another pass."""
         if self._of != (kind, pass_):
             self._file.execute("DELETE FROM seen")
             self._of = (kind, pass_)

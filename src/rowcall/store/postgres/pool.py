@@ -1,4 +1,4 @@
-"""Connections to a database, and transactions on them that wait out what is in the way."""
+"""Connections to a database, and transactions that are repeated while something is in the way."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from psycopg.pq import TransactionStatus
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
 from rowcall.model.errors import Busy, Unavailable
-from rowcall.store.postgres.faults import at_the_door, demoted, translated
+from rowcall.store.postgres.faults import explain_refused_connection, no_longer_writable, translated
 from rowcall.store.postgres.loaders import IsoLoader, NumberLoader
 from rowcall.store.queries.base import Access
 
@@ -26,14 +26,14 @@ Connection = AsyncConnection[tuple[Any, ...]]
 
 SIZE = 4
 """Connections of one store, at most; the lock of a session has one of its own beside them."""
-UNSAID_FOR = 2.0
-"""Seconds of waiting for somebody else that are not worth a word."""
-LAST_WORDS = 5.0
-"""Seconds that what is under way may still take when a store is closed: a server may stand still."""
+_SILENT_FOR = 2.0
+"""Seconds of waiting before the user is told."""
+CLOSING_PATIENCE = 5.0
+"""Seconds that open transactions may still take when a store is closed: a server may hang."""
 _LONGEST_PAUSE = 1.0
-"""Seconds between two tries to."""
+"""Seconds between two tries, at most."""
 
-# A network that is cut is noticed within 15 s, on both sides. What stands in the address goes before these.
+# A broken network is noticed within 15 s on both sides. Parameters in the address take precedence.
 _WIRE = {
     "application_name": "rowcall",
     "connect_timeout": 10,
@@ -62,19 +62,19 @@ _PATIENTLY = "SELECT set_config('statement_timeout', '0', true), set_config('wor
 # A verb that reads all jobs may take the time and the memory that this needs.
 _WALK = "SET LOCAL statement_timeout = 0; SET LOCAL work_mem = '64MB'"
 _LIGHTLY = "SET LOCAL synchronous_commit = off"
-# Hot verbs touch rows by their indexes. A table that has just been filled has no statistics yet that would say so.
+# Without statistics, as on a table that was just filled, the planner would read whole tables for the hot verbs.
 _BY_INDEX = "; ".join(
     f"SET LOCAL enable_{way} = off" for way in ("seqscan", "bitmapscan", "sort", "hashjoin", "mergejoin")
 )
 
 
-def nobody(message: str) -> None:
-    """Who is told of waits where nobody asked to be."""
+def ignore(message: str) -> None:
+    """Takes messages about waits that nobody asked for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a database is. ``name`` says it to people, and holds no secret."""
+    """Where a database is. ``name`` is for people and holds no secret."""
 
     parameters: dict[str, Any]
     name: str
@@ -84,14 +84,14 @@ class Address:
         """Read a URL.
 
         Raises:
-            Unavailable: it is none.
+            Unavailable: it is not valid.
         """
         try:
             said = conninfo.conninfo_to_dict(url)
         except psycopg.Error as error:  # its message may hold the URL, and so the password
             unknown = _UNKNOWN.search(str(error))
             raise Unavailable(
-                "[store] path is no address of a PostgreSQL database"
+                "[store] path is not an address of a PostgreSQL database"
                 + (f": there is no parameter {unknown[1]!r}" if unknown and f"{unknown[1]}=" in url else ""),
                 remedy="Write it as postgresql://user:password@host:5432/database",
             ) from None
@@ -127,7 +127,7 @@ class Database:
         )
         self._idle: list[Connection] = []
         self._at_work: set[Connection] = set()
-        self._places = asyncio.Semaphore(SIZE)
+        self._slots = asyncio.Semaphore(SIZE)
         self._tries: set[asyncio.Future[Any]] = set()
         self._closed = False
         self._told = ""
@@ -139,22 +139,22 @@ class Database:
         *,
         durability: Literal["full", "normal"] = "full",
         busy_wait: float = 30.0,
-        waits: Callable[[str], None] = nobody,
+        waits: Callable[[str], None] = ignore,
     ) -> Self:
-        """Reach a database.
+        """Connect to a database.
 
         Args:
-            url: ``postgresql://user:password@host:port/database``; PostgreSQL's usual variables say the rest.
+            url: ``postgresql://user:password@host:port/database``; environment variables such as PGUSER give the rest.
             durability: ``full`` waits for the disk as the server is set; ``normal`` never does.
             busy_wait: seconds to wait for others, or for a server that is away, before ``Busy`` is raised.
-            waits: told once of each wait that lasts for 2 s.
+            waits: called once in each wait of 2 s or more.
 
         Raises:
-            Unavailable: it cannot be reached, or lets this user not in.
+            Unavailable: it cannot be reached, or refuses this user.
             Busy: it was starting, or had no connection left, for all of ``busy_wait``.
         """
         database = cls(Address.of(url), durability, busy_wait, waits)
-        await database._patiently(database._knock)
+        await database._patiently(database._connect_first)
         return database
 
     @property
@@ -198,22 +198,24 @@ class Database:
             await asyncio.wait(self._tries)
 
     async def close(self) -> None:
-        """Give up the connections, after 5 s those too by which no answer comes; safe to repeat."""
+        """Close the connections, after 5 s even those that still wait for the server; safe to repeat."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(LAST_WORDS):
+            async with asyncio.timeout(CLOSING_PATIENCE):
                 await self.settled()
         self._closed = True
         await self._break_off()
         await self._drop_idle()
 
     async def connect(self) -> Connection:
-        """A connection beyond those of the pool, set up for good where it is no pooler's."""
+        """A connection outside of the pool; its settings are permanent unless a pooler is between."""
         connection = await self.address.connect()
         try:
             backend, takes_writes = await fetched(connection, _LOOK)
             self._took_writes |= takes_writes
             self.pooled = backend != connection.info.backend_pid
-            if self.pooled:  # the next transaction may be another backend's, which knows no prepared statement
+            if (
+                self.pooled
+            ):  # the next transaction may run on another backend, which does not know our prepared statements
                 connection.prepare_threshold = None
             else:
                 await connection.execute(self._set("SET"), prepare=False)
@@ -222,20 +224,20 @@ class Database:
             raise
         return connection
 
-    async def _knock(self) -> None:
-        with translated(self.name), at_the_door(self.name):
+    async def _connect_first(self) -> None:
+        with translated(self.name), explain_refused_connection(self.name):
             self._idle.append(await self.connect())
 
     async def _patiently(self, step: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         if self._closed:
             raise Unavailable("the store is closed")
-        retrying = self._retrying.copy()  # each call needs one of its own
+        retrying = self._retrying.copy()  # a Retrying object serves one call at a time
         result: T = await retrying(self._to_its_end, lambda: step(*args, **kwargs))
         self._told = ""
         return result
 
     async def _to_its_end(self, step: Callable[[], Awaitable[T]]) -> T:
-        """A step that goes on to its end where its caller is cancelled: no transaction stays open, or half done."""
+        """Finish a step even if its caller is cancelled, so that no transaction stays open or half done."""
         task = asyncio.ensure_future(step())
         self._tries.add(task)
         task.add_done_callback(self._tries.discard)
@@ -249,8 +251,8 @@ class Database:
                 except psycopg.errors.ReadOnlySqlTransaction as error:
                     if not self._took_writes:
                         raise
-                    await connection.close()  # another server may have its address by now
-                    raise demoted(self.name) from error
+                    await connection.close()  # another server may have its address by now, as after a failover
+                    raise no_longer_writable(self.name) from error
 
     def _begin(self, access: Access) -> str:
         """The command that begins a transaction, with what is set for its time alone."""
@@ -263,7 +265,7 @@ class Database:
 
     @asynccontextmanager
     async def _lent(self) -> AsyncIterator[Connection]:
-        async with self._places:
+        async with self._slots:
             connection = self._idle.pop() if self._idle else await self.connect()
             self._at_work.add(connection)
             try:
@@ -292,10 +294,10 @@ class Database:
         return "; ".join(f"{command} {name} = '{value}'" for name, value in self._settings.items())
 
     def _tell(self, state: RetryCallState) -> None:
-        """Tell of a wait that gets long, once until something goes through again."""
+        """Tell the user of a long wait, once until something succeeds again."""
         busy = state.outcome.exception() if state.outcome else None
         words = str(busy.args[0]) if busy else ""
-        if words != self._told and (state.seconds_since_start or 0.0) >= UNSAID_FOR:
+        if words != self._told and (state.seconds_since_start or 0.0) >= _SILENT_FOR:
             self._told = words
             self.waits(words)
 

@@ -1,4 +1,4 @@
-"""The tables: made, brought up to date, and looked at before anything is read."""
+"""The tables: creating them, bringing them up to date, and checking them before anything is read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rowcall.model.errors import NoStore, SchemaMismatch
 from rowcall.store.postgres.pool import Connection, fetched
 
 MIGRATIONS: tuple[str, ...] = ("schema.sql",)
-"""Step n takes a database from version n to n + 1."""
+"""Script n takes a database from version n to n + 1."""
 VERSION = len(MIGRATIONS)
 
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('rowcall schema', 0))"
@@ -24,11 +24,11 @@ _MOVING = "SELECT source FROM rowcall.moving"
 
 
 async def require(connection: Connection, name: str) -> None:
-    """See that there is a store that this rowcall can read; ``name`` is the database's, for people.
+    """Check that there is a store that this rowcall can read; ``name`` is the database's, for people.
 
     Raises:
         NoStore: there is none yet.
-        SchemaMismatch: a newer or an older rowcall made it, or another program; a migration into it is not finished.
+        SchemaMismatch: a newer or an older rowcall or another program made it, or a migration into it is not finished.
     """
     version = await _version(connection, name)
     if not version:
@@ -41,7 +41,7 @@ async def require(connection: Connection, name: str) -> None:
 
 
 async def prepare(connection: Connection, name: str) -> None:
-    """As ``make``, and see that it is a whole store.
+    """As ``make``, and check that no migration into it is unfinished.
 
     Raises:
         SchemaMismatch: as there; or a migration into it is not finished.
@@ -51,7 +51,7 @@ async def prepare(connection: Connection, name: str) -> None:
 
 
 async def make(connection: Connection, name: str) -> None:
-    """Make the tables or bring them up to date; one process at a time, all steps in one transaction.
+    """Create the tables or bring them up to date; one process at a time, all scripts in one transaction.
 
     Raises:
         SchemaMismatch: a newer rowcall made them, or another program.
@@ -93,5 +93,5 @@ async def _require_whole(connection: Connection, name: str) -> None:
     for (source,) in await (await connection.execute(_MOVING)).fetchall():
         raise SchemaMismatch(
             f"{name}: a migration from {source} into it is not finished",
-            remedy=f"Go on with it: rowcall migrate --from {shlex.quote(source)} --to URL",
+            remedy=f"Resume it with: rowcall migrate --from {shlex.quote(source)} --to URL",
         )

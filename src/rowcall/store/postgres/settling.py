@@ -1,4 +1,4 @@
-"""Writing decisions: each fenced by the epoch of its claim. A group is a few statements, however many it holds."""
+"""Writing decisions, each fenced by the epoch of its claim. A group of any size takes a few statements."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ _THIS_CLAIM = """
     WHERE rowid = given.row AND jobs.epoch = given.epoch AND jobs.request = given.request AND input_hash = given.hash
     AND jobs.status = given.held
 """
-# After a call. The fence: this very claim, and still what was claimed. The status is compared with a column, lest a
-# partial index be taken for the shortest way to the row.
+# After a call. The fence: the same claim, and the record is still what was claimed. The status is compared with a
+# column, not with a constant, so that the planner does not choose a partial index.
 _CLOSE = f"""
     UPDATE rowcall.jobs SET status = given.status, attempts = attempts + given.charged, crashes = 0, session = NULL,
         {_WAITS}, error = given.error, reason = given.reason, updated_at = (SELECT rowcall.moment()),
@@ -46,13 +46,13 @@ _CLOSE = f"""
         reasoning_tokens = given.reasoning, cost = given.cost
     FROM {_given(_CLOSED)} {_THIS_CLAIM} RETURNING rowid, kind
 """  # noqa: S608  constants
-# Without one.
+# Without a call.
 _PUT_BACK = f"""
     UPDATE rowcall.jobs SET status = 'pending', crashes = 0, session = NULL, updated_at = (SELECT rowcall.moment()),
         {_WAITS}
     FROM {_given(_WAITING)} {_THIS_CLAIM} RETURNING rowid, kind
 """  # noqa: S608  constants
-# It was edited while it ran: what was called is not what is wanted any more.
+# The record changed while it ran: what was called is no longer what is wanted.
 _START_OVER = """
     UPDATE rowcall.jobs SET status = 'pending', attempts = 0, crashes = 0, session = NULL, run_after = NULL,
         wait_ms = NULL, error = NULL, reason = NULL, updated_at = rowcall.moment()
@@ -60,7 +60,7 @@ _START_OVER = """
     RETURNING kind
 """
 _KIND = "SELECT kind FROM rowcall.jobs WHERE rowid = %(row)s FOR NO KEY UPDATE"
-# A late answer to what the job still asks is outdone; one to what it asked before may be of use when that comes back.
+# A late answer to what the job still asks is superseded. One to what it asked before may count if that comes back.
 _OUTDONE = """
     SELECT (request = %(request)s AND input_hash = %(hash)s) OR EXISTS (
         SELECT 1 FROM rowcall.results WHERE job = %(row)s AND request = %(request)s AND input_hash = %(hash)s)
@@ -100,9 +100,9 @@ _HAND_BACK = """
 
 
 async def settle(connection: Connection, decided: Sequence[Decided], session: int = _NOBODY) -> list[Settlement]:
-    """Write a group; returns those that came too late. What it used is counted in the session's row of the totals."""
+    """Write a group; returns those that came too late. Usage is counted in the session's row of the totals."""
     used = Used()
-    late = [each for group in _apart(decided) for each in await _settle(connection, group, used)]
+    late = [each for group in _without_repeated_jobs(decided) for each in await _settle(connection, group, used)]
     if spent := used.parameters():
         await connection.execute(_ADD, {"session": session, **_arrays(spent, _SPENT)})
     return late
@@ -113,10 +113,10 @@ async def hand_back(connection: Connection, session: int, take: int) -> None:
     await connection.execute(_HAND_BACK, {"session": session, "take": take})
 
 
-def _apart(decided: Sequence[Decided]) -> Iterator[list[Decided]]:
-    """Groups that hold a job once, by its row so that those of two sessions meet in one order.
+def _without_repeated_jobs(decided: Sequence[Decided]) -> Iterator[list[Decided]]:
+    """Groups in which no job comes twice, ordered by row so that two sessions never deadlock.
 
-    A job comes twice where its session lost a claim and has it again.
+    A job comes twice if its session lost a claim and claimed it again.
     """
     rest = decided
     while rest:
@@ -145,7 +145,7 @@ async def _hit(connection: Connection, decided: Sequence[Decided]) -> dict[int, 
 
 
 async def _settle_one(connection: Connection, decided: Decided, used: Used) -> bool:
-    """Write one whose job is no more what was claimed; False where it came too late."""
+    """Write one whose job is no longer what was claimed; False if it came too late."""
     row = decided.settlement.job.row
     over = await _one(connection, _START_OVER, decided.parameters)
     if over:
@@ -155,7 +155,7 @@ async def _settle_one(connection: Connection, decided: Decided, used: Used) -> b
 
 
 async def _keep_late(connection: Connection, decided: Decided, used: Used) -> bool:
-    """Keep what came too late; True where it is there already, since a group may be written twice."""
+    """Keep what came too late; True if it is stored already, since a group may be written twice."""
     written, outcome = decided.parameters, decided.settlement.outcome
     kind = await _one(connection, _KIND, written)
     if kind is None or outcome is None:
@@ -172,7 +172,7 @@ async def _close_pending(connection: Connection, decided: Decided) -> bool:
 
 
 async def _keep(connection: Connection, decided: Sequence[Decided], kinds: dict[int, str], used: Used) -> int:
-    """Keep what calls gave, and count what they used; returns how many of them were not there before."""
+    """Store what calls gave and count what they used; returns how many of them are new."""
     answers = [each for each in decided if isinstance(each.settlement.outcome, Success)]
     failures = [each for each in decided if isinstance(each.settlement.outcome, Failure)]
     kept = await _insert(connection, _RESULTS, answers, _ANSWERED) + await _insert(
@@ -187,7 +187,7 @@ async def _keep(connection: Connection, decided: Sequence[Decided], kinds: dict[
 async def _insert(
     connection: Connection, statement: str, decided: Sequence[Decided], columns: dict[str, str]
 ) -> list[Decided]:
-    """Those that were written; the others were there before."""
+    """Those that were written; the others were stored before."""
     if not decided:
         return []
     cursor = await connection.execute(statement, _arrays([each.parameters for each in decided], columns))

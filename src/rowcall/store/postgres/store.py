@@ -31,7 +31,7 @@ from rowcall.store.postgres.claim_starts import ClaimStarts
 from rowcall.store.postgres.faults import translated
 from rowcall.store.postgres.locks import LOOKS_APART, LockWatch, SessionLock
 from rowcall.store.postgres.pass_records import PassRecords
-from rowcall.store.postgres.pool import Connection, Database, nobody
+from rowcall.store.postgres.pool import Connection, Database, ignore
 from rowcall.store.postgres.reader import PostgresReader
 from rowcall.store.queries.retry_cancel import cancelled_among
 from rowcall.store.queries.stored_runs import settings as live_settings
@@ -41,7 +41,7 @@ from rowcall.store.types import Claim, Enqueued, Entry, Left, LiveOrders, Pruned
 
 
 class PostgresStore(PostgresReader, SharedStore):
-    """A store in a PostgreSQL database, which workers on any number of machines share. Made by ``open``."""
+    """A store in a PostgreSQL database, which workers on any number of machines can share. Made by ``open``."""
 
     def __init__(self, database: Database, lease: float, looks_apart: float) -> None:
         super().__init__(database)
@@ -64,10 +64,10 @@ class PostgresStore(PostgresReader, SharedStore):
         durability: Literal["full", "normal"] = "full",
         lease: float = 60.0,
         busy_wait: float = 30.0,
-        waits: Callable[[str], None] = nobody,
+        waits: Callable[[str], None] = ignore,
         looks_apart: float = LOOKS_APART,
     ) -> Self:
-        """Open a store, or make one in a database that is there.
+        """Open a store, or create it in an existing database.
 
         Args:
             url: ``postgresql://user:password@host:port/database``.
@@ -75,14 +75,14 @@ class PostgresStore(PostgresReader, SharedStore):
                 seconds where the server's machine fails.
             lease: seconds of silence after which another session is dead.
             busy_wait: seconds to wait for others, or for a server that is away, before ``Busy`` is raised.
-            waits: told what is in the way, once in each wait that lasts for 2 s.
-            looks_apart: seconds between two looks that find a session's lock free, before it is dead.
+            waits: called with what is in the way, once in each wait of 2 s or more.
+            looks_apart: a session is dead if two checks this many seconds apart find its lock free.
 
         Raises:
-            Unavailable: the server cannot be reached, or lets this user not in or make no tables.
+            Unavailable: the server cannot be reached, or this user may not connect or create tables.
             SchemaMismatch: a newer rowcall or another program made the tables.
             ReadOnly: it takes no writes.
-            Busy: it was in the way for all of ``busy_wait``.
+            Busy: something was in the way for all of ``busy_wait``.
         """
         database = await Database.open(url, durability=durability, busy_wait=busy_wait, waits=waits)
         try:
@@ -93,7 +93,7 @@ class PostgresStore(PostgresReader, SharedStore):
         return cls(database, lease, looks_apart)
 
     async def close(self) -> None:
-        """Give up the connections; safe to repeat. Sessions that were not ended are dead to others from now on."""
+        """Close the connections; safe to repeat. From then on, others take sessions that were not ended for dead."""
         await self._end_background()
         try:
             for lock in self._session_locks.values():
@@ -111,11 +111,11 @@ class PostgresStore(PostgresReader, SharedStore):
         return session
 
     async def beat(self, session: int, claims: Sequence[Claim] = ()) -> list[Claim]:
-        """Say that the session is alive, and watch the others' beats; returns those ``claims`` that were cancelled."""
+        """Record that the session is alive, and note others' beats; returns those ``claims`` that were cancelled."""
 
         async def beat(connection: Connection) -> tuple[dict[int, int], list[Claim]]:
             now, counters = await sessions.beat(connection, session, self._is_locked(session))
-            await self._notice(connection, now)
+            await self._check_clock(connection, now)
             for take in lost:
                 await settling.hand_back(connection, *take)
             return counters, await driver.carry_out(connection, cancelled_among(claims))
@@ -134,20 +134,20 @@ class PostgresStore(PostgresReader, SharedStore):
             await lock.close()
 
     async def begin_run(self, session: int, kind: str, settings: dict[str, Any], *, role: Role = Role.RUN) -> Run:
-        """Join the pass of a live run of the kind, or take the one that goes with the role; see the contract."""
+        """Join the pass of a live run of the kind, or take the pass that belongs to the role; see the contract."""
         number = await self._database.run(sessions.new_run)
         return await self._database.run(sessions.begin_run, number, self._watch.silent, session, kind, settings, role)
 
     async def enqueue(self, kind: str, entries: Sequence[Entry], *, pass_: int, request: int, batch: str) -> Enqueued:
-        """Bring records in, in transactions of 1,000; see the contract.
+        """Enqueue records in transactions of 1,000; see the contract.
 
         Raises:
-            DuplicateKey: a key came before in this pass with other content; entries before it are in.
-            InputError: a key with a NUL or a lone surrogate; nothing of ``entries`` is in.
+            DuplicateKey: a key came before in this pass with other content; entries before it are stored.
+            InputError: a key with a NUL or a lone surrogate; nothing of ``entries`` is stored.
         """
         require_keys(entries)
         target = EnqueueTarget(kind, pass_, request, batch)
-        self._pass_records.turn_to(kind, pass_)
+        self._pass_records.start_pass(kind, pass_)
         sum_ = Enqueued()
         for start in range(0, len(entries), CHUNK):
             chunk = entries[start : start + CHUNK]
@@ -168,14 +168,14 @@ class PostgresStore(PostgresReader, SharedStore):
         fresh_only: bool = False,
         only: Sequence[int] | None = None,
     ) -> list[Job]:
-        """Take at most ``limit`` claimable jobs; see the contract. A cancelled claim puts back what it took."""
+        """Take at most ``limit`` claimable jobs; see the contract. A claim that is cancelled puts back what it took."""
         floor = self._claim_starts.of((kind, pass_))
         asked = claiming.ClaimRequest(session, next(self._takes), kind, pass_, limit, fresh_only, only, floor)
         try:
             taken = await self._database.run_by_index(self._claim, asked, count())
             with translated(self._database.name):
                 return [claiming.read_job(row) for row in taken]
-        except BaseException:  # it may have been written all the same: nobody would ever call what it took
+        except BaseException:  # it may have been committed nevertheless, and nobody would call those jobs
             self._lost.add((session, asked.take))
             self._in_background(self._hand_back(session, asked.take))
             raise
@@ -183,8 +183,8 @@ class PostgresStore(PostgresReader, SharedStore):
     async def _claim(
         self, connection: Connection, asked: claiming.ClaimRequest, tries: Iterator[int]
     ) -> list[claiming.Taken]:
-        """One try at a claim; one whose reply was lost gives what it took then."""
-        await self._notice(connection, await sessions.ensure(connection, asked.session))
+        """One try at a claim. If the reply to an earlier try was lost, this one returns what that one took."""
+        await self._check_clock(connection, await sessions.ensure(connection, asked.session))
         if next(tries) and (before := await claiming.taken_before(connection, asked)):
             return before
         began = time.monotonic()
@@ -198,14 +198,14 @@ class PostgresStore(PostgresReader, SharedStore):
         """Write decisions in one transaction; returns those that came too late (the fence).
 
         Raises:
-            StoreError: an answer that is no JSON; nothing is written.
+            StoreError: an answer is not valid JSON; nothing is written.
         """
         return await self._database.run_by_index(
             settling.settle, ready(settlements), next(iter(self._session_locks), 0)
         )
 
     async def answer_claimed(self, claimed: Sequence[Job]) -> list[Job]:
-        """Settle those claims that a twin's answer is there for; see the contract."""
+        """Settle those claims for which a duplicate has an answer; see the contract."""
         tries = count()
 
         async def answer(connection: Connection) -> list[Job]:
@@ -214,13 +214,13 @@ class PostgresStore(PostgresReader, SharedStore):
         return await self._database.run_by_index(answer)
 
     async def answer_pending(self, answered: Sequence[Job]) -> int:
-        """Give the answers of these jobs to their pending twins, 10,000 at most; returns to how many."""
+        """Give the answers of these jobs to their pending duplicates, 10,000 at most; returns how many got one."""
         return await self._database.run_by_index(duplicate_answers.answer_pending, answered)
 
     async def reap(self) -> int:
         """Put back what dead sessions held; returns how many jobs.
 
-        Where a session's lock is found free, it looks a second time, 2 s later.
+        If the lock of a session is free, it looks a second time 2 s later.
         """
         await self._look()
         if wait := self._lock_watch.ripe_in:
@@ -232,7 +232,7 @@ class PostgresStore(PostgresReader, SharedStore):
         return count
 
     async def left(self, kind: str, pass_: int, *, only: Sequence[int] | None = None) -> Left:
-        """What a pass still has; ``only``: among these rows."""
+        """What a pass still has to do; ``only``: among these rows."""
         return await self._database.read(claiming.left, kind, pass_, only)
 
     async def prune(self, kind: str, before: str) -> Pruned:
@@ -244,7 +244,7 @@ class PostgresStore(PostgresReader, SharedStore):
         return await upkeep.prune(self._database, kind, before)
 
     async def reserve(self, target: str, buckets: Sequence[Bucket], calls: Sequence[Cost], owed: Cost) -> Reserved:
-        """Take places for calls to a target; see the contract. A power cut may forget them: they are of no age."""
+        """Reserve calls to a target; see the contract. A power cut may forget them: by then they are out of date."""
         return await self._database.run_lightly(limiting.take, target, buckets, calls, owed)
 
     async def penalize(self, target: str, seconds: float) -> None:
@@ -269,33 +269,33 @@ class PostgresStore(PostgresReader, SharedStore):
         return lock is not None and lock.is_held
 
     async def _look(self) -> None:
-        """See whose lock is free; nobody's counts while others may have lost theirs as this process lost its own."""
+        """Note which locks are free, unless others may have lost theirs just as this process lost its own."""
         sure = all(lock.is_sure for lock in self._session_locks.values())
         self._lock_watch.note(await self._database.read(sessions.unlocked) if sure else {})
 
-    async def _notice(self, connection: Connection, now: float) -> None:
-        """Let waits be over that a clock which went back has made too long."""
+    async def _check_clock(self, connection: Connection, now: float) -> None:
+        """End overlong waits if the server's clock went back."""
         if sessions.clock_went_back(now, self._latest):
             await sessions.end_overlong_waits(connection)
         self._latest = now
 
     async def _hand_back(self, session: int, take: int) -> None:
-        """Once the claim, whose caller is gone, is through."""
+        """Put back what a claim took whose caller is gone, once the claim has ended."""
         await self._database.settled()
         await self._database.run(settling.hand_back, session, take)
         self._lost.discard((session, take))
 
     async def _end_background(self) -> None:
-        """Let them end; those that take too long are for whoever finds the session dead."""
+        """Wait for what was started in the background; whoever finds the session dead puts back what remains."""
         tasks = list(self._background)
         if tasks:
-            await asyncio.wait(tasks, timeout=pool.LAST_WORDS)
+            await asyncio.wait(tasks, timeout=pool.CLOSING_PATIENCE)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do something that nobody waits for but ``close``."""
+        """Do something that only ``close`` waits for."""
         task = asyncio.ensure_future(self._quietly(work))
         self._background.add(task)
         task.add_done_callback(self._background.discard)

@@ -1,4 +1,4 @@
-"""Taking jobs."""
+"""Claiming jobs, and what is left to claim."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TAKE = """
     UPDATE jobs SET status = 'running', epoch = epoch + 1, session = :session, updated_at = :at
     WHERE rowid IN (
 """
-# Four arms, each with its own limit, so that a claim costs the same whatever waits behind it.
+# Four arms, each with its own limit, so that a claim costs the same however many jobs are pending.
 _NEXT = """
     SELECT rowid FROM (
         SELECT * FROM (
@@ -75,7 +75,7 @@ _NEXT_DUE = """
     ORDER BY run_after LIMIT 1
 """
 
-# A suspect waits while any other of them runs; a running one wakes whoever waits for it when it ends.
+# A job that may kill its process waits while any other of them runs; a worker that waits is woken when one ends.
 _LEFT_AMONG = """
     WITH among AS (SELECT status, crashes, run_after FROM jobs WHERE rowid IN (SELECT value FROM json_each(:rows))),
         at_work AS (SELECT EXISTS (SELECT 1 FROM among WHERE status = 'running') AS any_runs),
@@ -96,7 +96,7 @@ def claim(
     fresh_only: bool,
     only: Sequence[int] | None,
 ) -> list[Taken]:
-    """Take jobs; one whose processes died three times runs with nothing beside it in its session."""
+    """Take jobs. A job with which processes died three times runs alone in its session."""
     ensure(connection, now, session)
     if connection.execute(_SUSPECT_RUNS, (session, SUSPECT)).fetchone():
         return []
@@ -125,7 +125,7 @@ def _take(connection: sqlite3.Connection, wanted: dict[str, Any]) -> list[Taken]
 
 
 def _rejected(connection: sqlite3.Connection, row: Taken) -> tuple[str, ...]:
-    """Why answers were rejected in the job's present life, which is as long as its attempts are many."""
+    """Why answers were rejected since attempts were last 0: the reasons of that many charged tries."""
     _, number, _, _, attempts, *_ = row
     if not attempts:
         return ()
@@ -140,7 +140,7 @@ def read_job(taken: Taken) -> Job:
 
 
 def left(connection: sqlite3.Connection, kind: str, pass_: int, now: float, only: Sequence[int] | None = None) -> Left:
-    """What a pass still has. A suspect is not due while anything runs, since it runs alone."""
+    """What a pass still has to do. A job that runs alone is not due while anything runs."""
     if only is not None:
         return _left_among(connection, only, now)
     (running,) = connection.execute(_RUNNING, (kind, pass_)).fetchone()

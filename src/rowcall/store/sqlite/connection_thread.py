@@ -17,10 +17,10 @@ T = TypeVar("T")
 
 
 class ConnectionThread:
-    """A connection whose thread runs one function after the other, each undisturbed and to its end.
+    """A connection whose thread runs one function after the other, each to its end.
 
-    A function goes there in one hop. A caller that is cancelled, or a loop that is blocked, changes nothing for it:
-    so a transaction that begins and ends within one function is never left open.
+    A function is one call on the thread. It is not affected if its caller is cancelled or the event loop is blocked, so
+    that a transaction which begins and ends within one function is never left open.
     """
 
     def __init__(self, connection: aiosqlite.Connection) -> None:
@@ -40,10 +40,10 @@ class ConnectionThread:
     async def run(
         self, function: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """What ``function`` gives for the connection and ``args``."""
+        """Call ``function`` with the connection and ``args`` on the thread; returns its result."""
         if self._closed:
             raise Unavailable("the store is closed")
-        connection = self._connection  # its public methods are one hop per statement, so two private names are used
+        connection = self._connection  # its public methods take one call per statement, so two private names are used
         hop = connection._execute(function, connection._conn, *args, **kwargs)  # type: ignore[no-untyped-call]  # noqa: SLF001
         result: T = await hop
         return result
@@ -55,7 +55,7 @@ class ConnectionThread:
 
 
 async def _opened(connect: Callable[[], sqlite3.Connection]) -> aiosqlite.Connection:
-    """Open it, and see the thread end where that fails: aiosqlite by itself would not wait for it."""
+    """Open it, and wait for the thread to end if that fails: aiosqlite by itself would not."""
     errors: list[Exception] = []
 
     def attempt() -> sqlite3.Connection:
@@ -80,6 +80,6 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         yield
         connection.execute("COMMIT")
     except BaseException:
-        if connection.in_transaction:  # a grave error ends it by itself
+        if connection.in_transaction:  # SQLite ends it by itself after a grave error
             connection.execute("ROLLBACK")
         raise

@@ -1,7 +1,8 @@
-"""Records of one kind with the same request and input: one answer is for all of them.
+"""Duplicates: records of one kind with the same request and input, which share one answer.
 
-An answer is given on only where it was called for (``origin`` is NULL), counts, and was taken back for nobody; and only
-to jobs that have none of their own that counts: such a one was set back by hand, to be called again.
+An answer is shared only if it came from a call (``origin`` is NULL), counts, and was superseded for none of the jobs
+that got it. Only jobs without an answer of their own that counts get it: a job that has one was set back by hand, to be
+called again.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from rowcall.store.sqlite.clock import stamp
 MOST = 10_000
 """Pending jobs that one transaction gives answers to; about 0.2 s."""
 
-# Made by the first who looks for twins, since it costs everybody else's claims and settlements a little.
+# Made when duplicates are first looked for, since they slow down the claims and settlements of everyone else.
 _INDEXES = (
     "CREATE INDEX IF NOT EXISTS jobs_twins ON jobs (kind, input_hash) WHERE status = 'pending'",
     "CREATE INDEX IF NOT EXISTS results_called ON results (input_hash) WHERE origin IS NULL",
@@ -62,13 +63,13 @@ _GIVE = """
 
 
 def answer_claimed(connection: sqlite3.Connection, now: float, claimed: Sequence[Job]) -> list[Job]:
-    """Settle the claims that a twin's answer is there for; returns them."""
+    """Settle the claims for which a duplicate has an answer; returns them."""
     _index(connection)
     return [job for job in claimed if _give(connection, now, job, _CLAIMED, later=0, most=1)]
 
 
 def answer_pending(connection: sqlite3.Connection, now: float, answered: Sequence[Job]) -> int:
-    """Give the answers of these jobs to their pending twins; returns how many got one."""
+    """Give the answers of these jobs to their pending duplicates; returns how many got one."""
     _index(connection)
     given = 0
     for job in answered:
@@ -82,7 +83,7 @@ def _index(connection: sqlite3.Connection) -> None:
 
 
 def _give(connection: sqlite3.Connection, now: float, job: Job, which: str, *, later: int, most: int) -> int:
-    """Give a twin's answer, if there is one, to the jobs of a condition; returns to how many."""
+    """Give the answer of a duplicate, if there is one, to the jobs of a condition; returns how many got it."""
     wanted: dict[str, Any] = {"row": job.row, "epoch": job.epoch, "request": job.request, "hash": job.input_hash}
     answer = connection.execute(_ANSWER, wanted).fetchone()
     if answer is None:

@@ -1,4 +1,4 @@
-"""Bringing records in, a thousand at a time."""
+"""Enqueueing records, a thousand at a time."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from rowcall.store.entry_checks import UNCHANGED, EnqueueTarget, clash, digest
 from rowcall.store.sqlite.clock import stamp
 from rowcall.store.types import Enqueued, Entry
 
-# What this pass brought so far, on disk: an input may hold more than memory does. By the number of its job, so that it
-# is written and looked up in the order of the input.
+# What this pass has enqueued so far, on disk: an input may be larger than memory. By the row of its job, so that it is
+# written and looked up in the order of the input.
 SEEN = """
     CREATE TEMP TABLE seen (job INTEGER PRIMARY KEY, content INTEGER, place TEXT);
     CREATE TEMP TABLE seen_of (kind TEXT, pass INTEGER);
@@ -68,12 +68,12 @@ _RESTORE = """
 """
 
 _Numbered = tuple[int, Entry]
-"""An entry with the number of its job."""
+"""An entry with the row of its job."""
 
 
 @dataclass(slots=True)
 class _Plan:
-    """What is to be written for the entries of a chunk: parameters by statement, and the counts."""
+    """What is to be written for a chunk: parameters by statement, and the counts."""
 
     shared: dict[str, Any]
     counts: Counter[str] = field(default_factory=Counter)
@@ -88,7 +88,7 @@ class _Plan:
 def enqueue(
     connection: sqlite3.Connection, now: float, target: EnqueueTarget, entries: Sequence[Entry]
 ) -> tuple[Enqueued, DuplicateKey | None]:
-    """Bring a chunk in, up to its first duplicate with other content, which is returned to be raised."""
+    """Enqueue a chunk, up to its first duplicate with other content, which is returned to be raised."""
     keys = json.dumps([entry.key for entry in entries])
     found = {key: rest for key, *rest in connection.execute(_FOUND, (target.kind, keys))}
     firsts, duplicate = _firsts(connection, target, entries, {key: row for key, (row, *_) in found.items()})
@@ -101,7 +101,7 @@ def enqueue(
 def _firsts(
     connection: sqlite3.Connection, target: EnqueueTarget, entries: Sequence[Entry], rows: dict[str, int]
 ) -> tuple[list[_Numbered], DuplicateKey | None]:
-    """The entries whose key this pass has not had before, up to one that clashes; ``rows`` are those of known keys."""
+    """The entries whose key is new to this pass, up to one that clashes; ``rows`` are those of known keys."""
     _forget_other_passes(connection, target)
     seen = {row[0]: row for row in connection.execute(_SEEN, (json.dumps(list(rows.values())),))}
     (last,) = connection.execute(_LAST_ROW).fetchone()
@@ -135,7 +135,7 @@ def _planned(
     entries: Sequence[_Numbered],
     found: Mapping[str, Sequence[Any]],
 ) -> _Plan:
-    """Compare the entries with what is there."""
+    """Compare the entries with what is stored."""
     shared = {"kind": target.kind, "pass": target.pass_, "request": target.request, "batch": target.batch}
     plan = _Plan(shared | {"at": stamp(now)})
     counting = {number for (number,) in connection.execute(_COUNTING, shared)} | {target.request}

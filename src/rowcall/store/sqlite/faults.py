@@ -1,4 +1,4 @@
-"""What SQLite and the operating system say, in the words of the store."""
+"""What SQLite and the operating system say, as store errors."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pathlib import Path
 from rowcall.model.errors import Busy, Corrupt, Full, ReadOnly, StoreError, Unavailable
 
 _REMEDIES: dict[type[StoreError], str] = {
-    Busy: "Let it finish, or end the transaction it has open. Nothing is lost; the same command goes on.",
-    Unavailable: "See that the file and its folder are there and can be read, or name another place ([store] path).",
+    Busy: "Let it finish, or end the transaction it has open. Nothing is lost; the same command resumes.",
+    Unavailable: "Check that the file and its folder exist and can be read, or name another place ([store] path).",
     Full: "Free some space on its device, then run the same command again. Nothing that was stored is lost.",
     ReadOnly: "Allow this user to write the file and its folder, or name another place ([store] path).",
     Corrupt: "Put it aside and restore a backup, or name another place ([store] path).",
@@ -46,7 +46,7 @@ _BY_ERRNO: dict[int | None, tuple[type[StoreError], str]] = {
 
 @contextmanager
 def translated(path: Path) -> Iterator[None]:
-    """Raise a ``StoreError`` that names ``path`` for whatever goes wrong with the file inside."""
+    """Raise a ``StoreError`` that names ``path`` for every error of the file inside."""
     try:
         yield
     except sqlite3.Error as error:
@@ -55,12 +55,12 @@ def translated(path: Path) -> Iterator[None]:
         raise _say(path, *_BY_ERRNO.get(error.errno, (Unavailable, error.strerror or str(error)))) from error
     except UnicodeEncodeError as error:
         raise StoreError(f"{path}: a text holds a lone surrogate, which no file can keep") from error
-    except ValueError as error:  # what stands in the file is no UTF-8, no JSON, no status, no time
+    except ValueError as error:  # the file holds something that is not UTF-8, JSON, a status or a time
         raise _say(path, Corrupt, "the database is damaged") from error
 
 
 _UNREADABLE = "Could not decode to UTF-8"
-"""How Python's module says that a text in the file is none; there is no code for it."""
+"""What Python's module says of text that is not UTF-8; it gives no error code."""
 
 
 def _from_sqlite(error: sqlite3.Error, path: Path) -> Exception:

@@ -1,4 +1,4 @@
-"""The database file itself: whose it is, how it is opened, which schema it has."""
+"""The database file: whether it is ours, how it is opened, and the version of its schema."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from rowcall.store.sqlite.locks import beside, is_unlocked
 from rowcall.store.sqlite.network import network_file_system
 
 APPLICATION_ID = 0x726F7763  # "rowc", where `file` and SQLite look for it
-MOVING_ID = 0x726F776D  # "rowm": a store is being moved into this file, which is none before that has ended
+MOVING_ID = 0x726F776D  # "rowm": a store is being migrated into this file, which cannot be used before that is finished
 MIGRATIONS: tuple[str, ...] = ("schema.sql", "steering.sql", "working.sql")
-"""Step n takes a file from version n to n + 1; each is a script beside the contract."""
+"""Script n takes a file from version n to n + 1."""
 VERSION = len(MIGRATIONS)
 
 OLDEST_SQLITE = (3, 37)  # STRICT tables
@@ -53,7 +53,7 @@ def _no_store(path: Path) -> NoStore:
 
 
 def connect_writing(path: Path) -> sqlite3.Connection:
-    """Open a store or an empty file in its place; a file of something else is only looked at."""
+    """Open a store or an empty file; a file of another program is not changed."""
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
         raise StoreError(
             f"SQLite {sqlite3.sqlite_version} is too old", remedy="Use a Python with SQLite 3.37 or newer."
@@ -66,7 +66,7 @@ def connect_writing(path: Path) -> sqlite3.Connection:
 
 
 def prepare(connection: sqlite3.Connection, path: Path, durability: str) -> None:
-    """Set a writing connection up and bring the schema up to date. To be run in the turn."""
+    """Set a writing connection up and bring the schema up to date. The caller holds the write lock."""
     (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
     if mode != "wal":
         raise Unavailable(f"{path}: its file system has no WAL mode", remedy="Use a local disk ([store] path).")
@@ -77,7 +77,7 @@ def prepare(connection: sqlite3.Connection, path: Path, durability: str) -> None
 
 
 def _migrate(connection: sqlite3.Connection, version: int) -> None:
-    """Take all steps that are left in one transaction, so that nobody sees a file between two of them."""
+    """Run all scripts that are left in one transaction, so that nobody sees a file between two versions."""
     scripts = "".join(files("rowcall.store").joinpath(step).read_text("utf-8") for step in MIGRATIONS[version:])
     marks = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION};"
     try:
@@ -89,7 +89,7 @@ def _migrate(connection: sqlite3.Connection, version: int) -> None:
 
 
 def connect(path: Path, mode: str, patience_ms: int) -> sqlite3.Connection:
-    """A connection to a file as it is, ``ro``, ``rw`` or ``rwc`` (made where it is not there)."""
+    """A connection to a file as it is. ``mode``: ``ro``, ``rw`` or ``rwc`` (created if it does not exist)."""
     uri = f"file:{quote(os.fsencode(path.absolute()))}?mode={mode}"
     connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=patience_ms / 1000, cached_statements=256)
     connection.create_function("session_unlocked", 2, partial(is_unlocked, path))
@@ -105,11 +105,11 @@ def _require_place(path: Path) -> None:
             remedy="Name a file on a local disk as [store] path; input and output may stay where they are.",
         )
     if path.exists() and not path.is_file():
-        raise Unavailable(f"{path}: this is no file", remedy="Name a file as [store] path.")
+        raise Unavailable(f"{path}: this is not a file", remedy="Name a file as [store] path.")
 
 
 def _look(path: Path) -> None:
-    """Refuse a file that is not ours, through a connection that cannot write."""
+    """Refuse a file of another program, through a connection that cannot write."""
     if not path.stat().st_size:
         _require_no_wal(path)
         return
@@ -121,7 +121,7 @@ def _look(path: Path) -> None:
 
 
 def _require_no_wal(path: Path) -> None:
-    """A log beside an empty file; one that is being made has its first page before its log."""
+    """Refuse an empty file with a log beside it. A file that is being created gets its first page before its log."""
     wal = beside(path, "wal")
     if wal.exists() and wal.stat().st_size and not path.stat().st_size:
         raise Corrupt(f"{path}: the file is empty, yet {wal.name} is not", remedy="Restore a backup, or delete both.")
@@ -133,7 +133,7 @@ def _version(connection: sqlite3.Connection, path: Path) -> int:
     Raises:
         SchemaMismatch: a newer rowcall or another program wrote it, or a migration into it is not finished.
     """
-    connection.execute("BEGIN")  # all three of one moment
+    connection.execute("BEGIN")  # so that all three are of one moment
     try:
         (owner,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -157,5 +157,5 @@ def _unfinished(connection: sqlite3.Connection, path: Path) -> SchemaMismatch:
     (source,) = connection.execute("SELECT source FROM moving").fetchone()
     return SchemaMismatch(
         f"{path}: a migration into it is not finished",
-        remedy=f"Go on with it: rowcall migrate --from {shlex.quote(source)} --to {shlex.quote(str(path))}",
+        remedy=f"Resume it with: rowcall migrate --from {shlex.quote(source)} --to {shlex.quote(str(path))}",
     )

@@ -1,9 +1,9 @@
-"""Rates and rests that the processes of a host share.
+"""Rate limits and rests that the processes of a host share.
 
-The rows' clock is the host's monotonic one: Python's ``time.monotonic`` is system-wide, so that every process of a
-host reads the same, and setting the time of day moves nothing. It begins anew when the machine starts: a row written
-later than now is from before, and what it still had to wait then, it waits from the first session afterwards. So a
-debt or a rest is never shorter than it was, and longer only by time in which the machine was off or asleep.
+Times are those of the host's monotonic clock: all its processes read the same clock, and setting the time of day does
+not move it. It starts at 0 when the machine starts, so that a row with a later time than now is from before. What was
+left to wait then is waited from the first session on. A debt or a rest thus never becomes shorter, and becomes longer
+only by the time in which the machine was off or asleep.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Row = tuple[str, float]
 
 
 def begin_anew(connection: sqlite3.Connection, ticks: float) -> None:
-    """Bring rows from before the start of the machine to the clock of now."""
+    """Convert rows from before the start of the machine to the present clock."""
     connection.execute(_BEGIN_ANEW, {"ticks": ticks})
 
 
@@ -41,7 +41,7 @@ def take(
     calls: Sequence[Cost],
     owed: Cost,
 ) -> Reserved:
-    """Places for calls; see the contract."""
+    """Reserve calls; see the contract."""
     debts = _debts(connection, target)
     until = debts.get((_REST, 0.0), -math.inf)
     owing = [debts.get((bucket.what, bucket.per), -math.inf) for bucket in buckets]

@@ -1,4 +1,4 @@
-"""A SQLite file as what is moved from or into; see migration.py beside the contract."""
+"""A SQLite file as a source or a target of a migration; see ``store.migration``."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _EMPTY = """
 _MARK_TABLE = "CREATE TABLE moving (source TEXT NOT NULL, state TEXT NOT NULL, mark TEXT NOT NULL) STRICT"
 _MARKED = "SELECT source, state, mark FROM moving"
 _BEGIN = "INSERT INTO moving VALUES (?, ?, ?)"
-_GO_ON = "UPDATE moving SET mark = :after WHERE mark = :before"
+_ADVANCE = "UPDATE moving SET mark = :after WHERE mark = :before"
 _IS_IN = "SELECT 1 FROM moving WHERE mark = ?"
 
 _NO_OLD_SESSIONS = "DELETE FROM sqlite_sequence WHERE name = 'sessions'"
@@ -93,11 +93,11 @@ class SQLiteMigrationSource(MigrationSource):
         await self._thread.close()
 
     async def living(self) -> list[str]:
-        """Who is at work on it."""
+        """The processes that work on it, in words."""
         return await self._thread.run(self._told, lambda connection: carry_out(connection, living()))
 
     async def state(self) -> str:
-        """What any verb that writes changes: one walk over the jobs."""
+        """A text that every verb that writes changes; reads all jobs once."""
         return await self._thread.run(self._told, _state)
 
     async def page(self, table: MigratedTable, after: Key | None) -> list[Row]:
@@ -141,11 +141,11 @@ class SQLiteMigrationTarget(MigrationTarget):
         await self._thread.close()
 
     async def begin(self, origin: MigrationOrigin) -> MigrationMark:
-        """Begin a move, or go on with one."""
+        """Begin a migration, or resume one."""
         return await self._thread.run(self._write, lambda connection: _begin(connection, origin, self.name))
 
     async def put(self, page: MigrationPage) -> None:
-        """Take a page in, together with its mark."""
+        """Write a page together with its mark."""
         await self._thread.run(self._write, lambda connection: _put(connection, page, self.name))
 
     async def contents(self) -> StoreContents:
@@ -153,7 +153,7 @@ class SQLiteMigrationTarget(MigrationTarget):
         return await self._thread.run(self._write, _contents)
 
     async def finish(self, stop_reason: str) -> None:
-        """Make a store of it."""
+        """Make it a store."""
         await self._thread.run(self._write, lambda connection: _finish(connection, stop_reason, self.name))
 
     def _write(self, connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -213,7 +213,7 @@ def _count(connection: sqlite3.Connection, name: str) -> int:
 
 def _begin(connection: sqlite3.Connection, origin: MigrationOrigin, name: str) -> MigrationMark:
     standing = _standing(connection)
-    if mark := standing.go_on(origin, name):
+    if mark := standing.resume_at(origin, name):
         return mark
     for table in TABLES:
         connection.execute(f"DELETE FROM {table.name}")  # noqa: S608  a constant
@@ -236,7 +236,7 @@ def _put(connection: sqlite3.Connection, page: MigrationPage, name: str) -> None
     marks = {"before": page.before.text, "after": page.after.text}
     if _owner(connection) != MOVING_ID:
         raise not_alone(name)
-    if not connection.execute(_GO_ON, marks).rowcount:
+    if not connection.execute(_ADVANCE, marks).rowcount:
         if connection.execute(_IS_IN, (page.after.text,)).fetchone():
             return
         raise not_alone(name)

@@ -1,4 +1,4 @@
-"""Whether a file lies on a network file system, on which SQLite's WAL mode does not work between machines."""
+"""Whether a file is on a network file system, where SQLite's WAL mode is not safe."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from rowcall.store.sqlite.claiming import Taken, read_job
 from rowcall.store.sqlite.clock import due, stamp
 from rowcall.store.sqlite.statement import PositionalStatement
 
-# After a call. The fence: this very claim, and still what was claimed.
+# After a call. The fence: the same claim, and the record is still what was claimed.
 _CLOSE = PositionalStatement("""
     UPDATE jobs SET status = :status, attempts = attempts + :charged, crashes = 0, session = NULL,
         run_after = :run_after, wait_ms = :wait_ms, error = :error, reason = :reason, updated_at = :at,
@@ -21,14 +21,14 @@ _CLOSE = PositionalStatement("""
     WHERE rowid = :row AND epoch = :epoch AND status = :held AND request = :request AND input_hash = :hash
     RETURNING kind
 """)
-# Without one.
+# Without a call.
 _PUT_BACK = PositionalStatement("""
     UPDATE jobs SET status = 'pending', crashes = 0, session = NULL, updated_at = :at,
         run_after = :run_after, wait_ms = :wait_ms
     WHERE rowid = :row AND epoch = :epoch AND status = 'running' AND request = :request AND input_hash = :hash
     RETURNING kind
 """)
-# It was edited while it ran: what was called is not what is wanted any more.
+# The record changed while it ran: what was called is no longer what is wanted.
 _START_OVER = PositionalStatement("""
     UPDATE jobs SET status = 'pending', attempts = 0, crashes = 0, session = NULL, run_after = NULL, wait_ms = NULL,
         error = NULL, reason = NULL, updated_at = :at
@@ -36,7 +36,7 @@ _START_OVER = PositionalStatement("""
     RETURNING kind
 """)
 _KIND = "SELECT kind FROM jobs WHERE rowid = :row"
-# A late answer to what the job still asks is outdone; one to what it asked before may be of use when that comes back.
+# A late answer to what the job still asks is superseded. One to what it asked before may count if that comes back.
 _OUTDONE = """
     SELECT (request = :request AND input_hash = :hash) OR EXISTS (
         SELECT 1 FROM results WHERE job = :row AND request = :request AND input_hash = :hash)
@@ -91,7 +91,7 @@ def _settle_one(connection: sqlite3.Connection, now: float, entry: Decided, comm
 
 
 def _keep_late(connection: sqlite3.Connection, settlement: Settlement, written: dict[str, Any], used: Used) -> bool:
-    """Keep what came too late; True where it is there already, since a group may be written twice."""
+    """Keep what came too late; True if it is stored already, since a group may be written twice."""
     row, outcome = connection.execute(_KIND, written).fetchone(), settlement.outcome
     if row is None or outcome is None:
         return False
@@ -102,9 +102,9 @@ def _keep_late(connection: sqlite3.Connection, settlement: Settlement, written: 
 
 
 def _keep(connection: sqlite3.Connection, outcome: Outcome, written: dict[str, Any], kind: str, used: Used) -> bool:
-    """Keep what a call gave, and count what it used; False where that was done before."""
+    """Store what a call gave and count what it used; False if that was done before."""
     statement = _RESULT if isinstance(outcome, Success) else _TRY
-    if not statement.carry_out(connection, written).rowcount:
+    if not statement.execute(connection, written).rowcount:
         return False
     used.add(kind, outcome.usage, written["charged"])
     return True
@@ -112,7 +112,7 @@ def _keep(connection: sqlite3.Connection, outcome: Outcome, written: dict[str, A
 
 def _kind(connection: sqlite3.Connection, statement: PositionalStatement, parameters: dict[str, Any]) -> str | None:
     """The kind of the one row that a statement hits."""
-    row = statement.carry_out(connection, parameters).fetchone()
+    row = statement.execute(connection, parameters).fetchone()
     return row[0] if row else None
 
 

@@ -1,4 +1,4 @@
-"""A statement that is carried out for every job."""
+"""A statement that is executed for every job."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NAME = re.compile(r":(\w+)")
 
 
 class PositionalStatement:
-    """SQL whose named parameters, two or more, are bound by their places: looking names up takes sqlite3 far longer."""
+    """SQL with two or more named parameters that are bound by position, which is much faster in sqlite3."""
 
     def __init__(self, text: str) -> None:
         names = _NAME.findall(text)
@@ -20,6 +20,6 @@ class PositionalStatement:
         self._text = _NAME.sub("?", text)
         self._values: Callable[[Mapping[str, Any]], tuple[Any, ...]] = itemgetter(*names)
 
-    def carry_out(self, connection: sqlite3.Connection, parameters: Mapping[str, Any]) -> sqlite3.Cursor:
+    def execute(self, connection: sqlite3.Connection, parameters: Mapping[str, Any]) -> sqlite3.Cursor:
         """Execute it; ``parameters`` may hold more than it names."""
         return connection.execute(self._text, self._values(parameters))
