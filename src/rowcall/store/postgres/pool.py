@@ -58,7 +58,6 @@ _SETTINGS = {
 }
 _LOOK = "SELECT pg_backend_pid(), NOT current_setting('transaction_read_only')::boolean"
 _UNKNOWN = re.compile(r'invalid URI query parameter: "(\w+)"')
-_PATIENTLY = "SELECT set_config('statement_timeout', '0', true), set_config('work_mem', '64MB', true)"
 # A verb that reads all jobs may take the time and the memory that this needs.
 _WALK = "SET LOCAL statement_timeout = 0; SET LOCAL work_mem = '64MB'"
 _LIGHTLY = "SET LOCAL synchronous_commit = off"
@@ -311,7 +310,7 @@ async def fetched(connection: Connection, statement: str, parameters: Any = None
 
 async def patiently(connection: Connection) -> None:
     """Let the statements of this transaction take the time and the memory that reading all jobs needs."""
-    await connection.execute(_PATIENTLY)
+    await connection.execute(_WALK, prepare=False)
 
 
 async def fetch(connection: Connection, statement: str, parameters: Any = None) -> list[tuple[Any, ...]]:

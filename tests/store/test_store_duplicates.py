@@ -11,7 +11,7 @@ async def bring(desk, *keys, text="same"):
     await desk.bring(*(entry(key, text) for key in keys))
 
 
-async def test_pending_twins_get_the_answer(desk):
+async def test_pending_duplicates_get_the_answer(desk):
     """With no tokens, cost or attempt of their own; others are left alone."""
     await bring(desk, "a", "b", "c")
     await bring(desk, "d", text="other")
@@ -28,7 +28,7 @@ async def test_pending_twins_get_the_answer(desk):
     assert await desk.store.answer_pending([a]) == 0
 
 
-async def test_claimed_twins_get_the_answer(desk):
+async def test_claimed_duplicates_get_the_answer(desk):
     """Only those whose claim still holds."""
     await bring(desk, "a", "b", "c")
     a, b, c = await desk.claim()
@@ -68,7 +68,7 @@ async def test_an_answer_that_was_taken_back_is_given_to_no_other(desk):
     assert await desk.answer("c") == "yes"
 
 
-async def test_twins_of_another_pass(desk):
+async def test_duplicates_of_another_pass(desk):
     """What is no longer in the input is left alone."""
     await bring(desk, "old")
     await desk.next_pass()
