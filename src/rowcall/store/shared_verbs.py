@@ -82,7 +82,7 @@ class SharedReader(Reader):
         await self.close()
 
     async def _carry_out(self, access: Access, begin: Callable[[], Query[T]]) -> T:
-        """Carry a verb out in one transaction; each try at it calls ``begin`` anew."""
+        """Carry a verb out in one transaction; each try at it calls ``begin`` again."""
         raise NotImplementedError
 
 

@@ -39,7 +39,7 @@ _BURY = """
     WHERE id = session AND beat = counter
 """
 
-# Sessions whose lock nobody has, of those that have one. Any user may look into pg_locks.
+# Sessions that have a lock which is free. Every user may read pg_locks.
 UNLOCKED = f"""
     locked AND id NOT IN (
         SELECT objid::bigint FROM pg_locks
