@@ -11,7 +11,7 @@ from unittest import mock
 from quickproject import QuickProject
 
 from rowcall.cli.running.batch import _config
-from rowcall.cli.shared.common import SETTING_FLAGS
+from rowcall.cli.shared.flags import SETTING_FLAGS
 from rowcall.config import RetryTable, StopTable
 from rowcall.run.pipeline import Pipeline
 

@@ -10,7 +10,7 @@ import fastjsonschema
 import pytest
 from project import some_rows
 
-from rowcall.cli.running.event_log import EventLines, line_of, name_of, schema
+from rowcall.cli.running.event_log import EventLog, line_of, name_of, schema
 from rowcall.config import load
 from rowcall.engine.options import Options
 from rowcall.mock import MockAPI
@@ -96,7 +96,7 @@ async def test_events_of_a_run(config, tmp_path):
     config, api = config
     api.poison = {"number 7 is good"}
     path = tmp_path / "events.ndjson"
-    with EventLines(path) as lines:
+    with EventLog(path) as lines:
         pipeline = Pipeline(config, emit=lines)
         lines.began(config, pipeline.view.concurrency)
         lines.ended(await pipeline.run())
@@ -117,7 +117,7 @@ async def test_lines_are_added(config, tmp_path):
     """A second run adds its lines to those of the first."""
     path = tmp_path / "events.ndjson"
     for _ in range(2):
-        with EventLines(path) as lines:
+        with EventLog(path) as lines:
             lines.ended(await Pipeline(config[0]).run())
     assert [line["event"] for line in lines_in(path)] == ["run_ended", "run_ended"]
 
@@ -142,9 +142,9 @@ def test_each_event_has_its_line():
 def test_events_that_cannot_be_written(tmp_path):
     """A file that cannot be made is an error at the start; one that fails later ends the lines and nothing else."""
     with pytest.raises(OutputError, match="no/such"):
-        EventLines(tmp_path / "no/such/folder")
+        EventLog(tmp_path / "no/such/folder")
     if Path("/dev/full").exists():
-        with EventLines(Path("/dev/full")) as lines:
+        with EventLog(Path("/dev/full")) as lines:
             lines(Joined(1))
             lines(Joined(2))
 

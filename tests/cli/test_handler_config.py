@@ -125,7 +125,7 @@ async def test_check_and_show_know_of_handlers(handled):
     """Check finds nothing wrong and can make one real call; show says who makes the requests."""
     ran = await handled.run("check")
     assert (ran.code, handled.api.calls) == (0, [])
-    assert "30 records, keys unique, requests made by the handler" in ran.out
+    assert "30 records, all keys unique, requests made by the handler" in ran.out
     probed = await handled.run("check", "--probe")
     assert (probed.code, len(handled.api.calls)) == (0, 1)
     assert '{"label":"POSITIVE"}' in probed.out

@@ -23,7 +23,7 @@ async def test_credit_that_is_gone_stops_the_run_and_costs_nothing(project):
     stopped = await project.run("run")
     assert stopped.code == 3
     assert "Credit or quota is used up" in stopped.err
-    assert "Go on with: rowcall run" in stopped.err
+    assert "Resume with: rowcall run" in stopped.err
     assert project.statuses() == {"done": 500, "pending": 500}
     assert sum(project.attempts().values()) == 500
     assert len(api.calls) <= 500 + 8

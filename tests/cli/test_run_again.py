@@ -82,7 +82,7 @@ async def test_a_row_edited_back_needs_no_call(project):
     project.rows(some_rows(5))
     ran = await project.run("run")
     assert len(project.api.calls) == 6
-    assert "1 answered before" in ran.err
+    assert "1 with an earlier answer" in ran.err
     assert project.exported()[2]["label"] == "positive"
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from rowcall.cli.running.rehearsal import rehearse
 from rowcall.cli.running.run_messages import start_text
-from rowcall.cli.setup.rehearsal import rehearse
 from rowcall.config import load
 from rowcall.engine.options import Options
 from rowcall.model.errors import Exit

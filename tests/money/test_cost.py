@@ -11,8 +11,8 @@ from project import some_rows
 from till import PRICES, completion, cost, tokens
 
 import rowcall
-from rowcall.cli.running.run import exit_code
-from rowcall.cli.setup.checks import examine
+from rowcall.cli.running.exit_code import exit_code
+from rowcall.cli.setup.check_findings import find_problems
 from rowcall.config import load
 from rowcall.engine.options import Options
 from rowcall.model.errors import ConfigError
@@ -170,7 +170,7 @@ async def test_a_model_without_a_price_is_refused_before_any_call(project, till)
     with pytest.raises(ConfigError, match="does not know the model"):
         await project.go()
     assert till.calls == []
-    findings = examine(load(project.folder / "config.toml"))
+    findings = find_problems(load(project.folder / "config.toml"))
     assert "no-such-model" in str(findings.problems[0])
 
 

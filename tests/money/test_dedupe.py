@@ -67,7 +67,7 @@ async def test_an_answer_from_before_is_enough(project, till):
     report = await project.go()
     assert (report.done, report.tally.done, len(till.calls)) == (40, 40 - 4, 2)
     shown = (await project.run("show", "k9")).out
-    assert "answer (that of k1, which sends the same)" in shown
+    assert "answer (from k1, which sends the same)" in shown
 
 
 async def test_a_limit_counts_records(project, till):

@@ -9,7 +9,8 @@ from pathlib import Path
 from aiohttp import web
 from project import Project
 
-from rowcall.cli.running.run_messages import Following, finish_text
+from rowcall.cli.running.next_commands import NextCommands
+from rowcall.cli.running.run_messages import finish_text
 from rowcall.config import load
 from rowcall.engine.engine import Timing
 from rowcall.engine.options import Options
@@ -69,7 +70,7 @@ class MoneyProject(Project):
 
     def said(self, report):
         """The words at the end of a run."""
-        return finish_text(report, load(self.folder / "config.toml"), Following.of(Path("config.toml")))
+        return finish_text(report, load(self.folder / "config.toml"), NextCommands.for_config(Path("config.toml")))
 
     def spent(self):
         return self.sql("SELECT cost FROM totals")[0][0]

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from rowcall.cli.running.next_commands import NextCommands
 from rowcall.cli.running.run import run
-from rowcall.cli.running.run_messages import Following, finish_text, input_text, kept_text, start_text, stopping_text
-from rowcall.cli.shared.hints import HINTS, call_hint, hint_for, stop_hint
-from rowcall.cli.shared.located_commands import Located
+from rowcall.cli.running.run_messages import answers_kept_text, finish_text, input_text, start_text, stopping_text
+from rowcall.cli.shared.failure_hints import HINTS, call_hint, hint_for, stop_hint
+from rowcall.cli.shared.job_address import JobAddress
 from rowcall.client import wire_errors as wire
 from rowcall.config import load
 from rowcall.engine.options import Report
@@ -49,7 +50,7 @@ def config(tmp_path, monkeypatch):
 
 
 def ended(report, config):
-    return finish_text(report, config, Following.of(config.file))
+    return finish_text(report, config, NextCommands.for_config(config.file))
 
 
 def report(reason="done", message="", *, done=3, failed=0, left=0, **more):
@@ -66,7 +67,7 @@ def report(reason="done", message="", *, done=3, failed=0, left=0, **more):
 def test_start(config):
     """What is read, and the limits in force; a lower concurrency than asked for with its cause."""
     assert start_text(config, 32) == "reviews: reading reviews.csv (32 at a time, 500/min)"
-    assert "20 at a time instead of 32: ulimit -n" in start_text(config, 20)
+    assert "20 at a time instead of 32 because ulimit -n" in start_text(config, 20)
 
 
 def test_what_the_input_brought():
@@ -80,8 +81,8 @@ def test_what_the_input_brought():
 
 def test_stopping():
     """The answer to Ctrl+C: what is waited for, how long, and how not to."""
-    assert stopping_text(31, 30) == "Stopping: 31 calls in flight, waiting up to 30s; Ctrl+C again drops them"
-    assert stopping_text(1, 30) == "Stopping: 1 call in flight, waiting up to 30s; Ctrl+C again drops it"
+    assert stopping_text(31, 30) == "Stopping: 31 calls in flight, waiting up to 30s; press Ctrl+C again to drop them"
+    assert stopping_text(1, 30) == "Stopping: 1 call in flight, waiting up to 30s; press Ctrl+C again to drop it"
     assert stopping_text(0, 30) == "Stopping"
 
 
@@ -102,13 +103,13 @@ def test_failures_by_reason_with_a_sample(config):
     groups = [ErrorGroup("http_500", 7, "k\x1b[31m1", "HTTP 500: " + "x" * 300)]
     groups += [ErrorGroup(f"http_4{n}", 1, "k2", "HTTP 4xx: no") for n in range(10, 16)]
     lines = ended(report(failed=13, errors=groups), config).splitlines()
-    assert lines[4].startswith("  7 failed: http_500, such as k [31m1: HTTP 500: xxx")
+    assert lines[4].startswith("  7 failed: http_500, for example k [31m1: HTTP 500: xxx")
     assert lines[4].endswith("...")
     assert len(lines[4]) < 180
     assert lines[9] == "  ... and 2 more reasons"
-    assert lines[-1] == "What failed and what to do: rowcall errors"
+    assert lines[-1] == "See what failed and what to do with: rowcall errors"
     first = ended(report("limit", done=0, failed=3, left=7, errors=groups), config).splitlines()
-    assert first[-2:] == ["What failed and what to do: rowcall errors", "Go on with: rowcall run"]
+    assert first[-2:] == ["See what failed and what to do with: rowcall errors", "Resume with: rowcall run"]
 
 
 @pytest.mark.parametrize(
@@ -132,66 +133,68 @@ def test_going_on_takes_the_flags_that_last(config, tmp_path, typed, going_on):
     """It repeats what each run is to have, nothing of one run alone, and no value that may be secret."""
     (tmp_path / "keys").touch()
     given = shlex.split(typed.replace("{file}", str(tmp_path / "keys")))
-    commands = Following.of(Path("config.toml")).with_flags(run.make_context("run", given).params)
+    commands = NextCommands.for_config(Path("config.toml")).with_flags(run.make_context("run", given).params)
     last = finish_text(report("interrupted", left=5), config, commands).splitlines()[-1]
     assert last == " ".join(
-        filter(None, ["Go on with: rowcall run", going_on.replace("{file}", str(tmp_path / "keys"))])
+        filter(None, ["Resume with: rowcall run", going_on.replace("{file}", str(tmp_path / "keys"))])
     )
 
 
 def test_going_on_with_more_to_spend(config):
     """Where the money was used up it names a new limit in the place of the old one."""
-    commands = Following.of(Path("config.toml")).with_flags(run.make_context("run", ["--max-cost", "1"]).params)
+    commands = NextCommands.for_config(Path("config.toml")).with_flags(
+        run.make_context("run", ["--max-cost", "1"]).params
+    )
     dear = report("max_cost", left=5)
     dear = replace(dear, counts=replace(dear.counts, cost=2_000_000_000))
     spent = finish_text(dear, config, commands).splitlines()[-1]
-    assert spent == "Go on with: rowcall run --max-cost 4"
+    assert spent == "Resume with: rowcall run --max-cost 4"
 
 
 def test_a_redo_that_had_nothing_to_do():
     """Where answers were kept for this request before, it says how to have records called again."""
-    commands = Following.of(Path("other.toml"))
-    assert not kept_text(report(), commands)
+    commands = NextCommands.for_config(Path("other.toml"))
+    assert not answers_kept_text(report(), commands)
     idle = report()
     idle.tally.calls = 0
-    assert kept_text(idle, commands).endswith(": rowcall retry --done --config other.toml --batch B")
+    assert answers_kept_text(idle, commands).endswith(": rowcall retry --done --config other.toml --batch B")
 
 
 def test_strays(config):
     """Records that left the input are counted in the right number."""
-    assert "  1 record is no longer in the input and was left alone" in ended(report(strays=1), config)
-    assert "  2 records are no longer in the input and were left alone" in ended(report(strays=2), config)
+    assert "  1 record is no longer in the input and was skipped" in ended(report(strays=1), config)
+    assert "  2 records are no longer in the input and were skipped" in ended(report(strays=2), config)
 
 
 def test_the_next_command_is_one_for_a_shell(config):
     """The config is named as the shell reads it, and not at all where it is the usual one."""
     paused = report("interrupted", left=5)
-    assert ended(paused, config).splitlines()[-1] == "Go on with: rowcall run"
+    assert ended(paused, config).splitlines()[-1] == "Resume with: rowcall run"
     folder = Path("my jobs")
     folder.mkdir()
     (folder / "a b.toml").write_text(CONFIG)
     other = load(folder / "a b.toml")
-    assert ended(paused, other).splitlines()[-1] == "Go on with: rowcall run 'my jobs/a b.toml'"
+    assert ended(paused, other).splitlines()[-1] == "Resume with: rowcall run 'my jobs/a b.toml'"
     assert ended(report(failed=1), other).endswith("rowcall errors --config 'my jobs/a b.toml'")
 
 
 @pytest.mark.parametrize(
     ("reason", "says"),
     [
-        ("bad_key", ["check [api] api_key", "config.toml:7: [api] api_key is the variable MY_KEY"]),
-        ("no_credit", ["top it up", "config.toml:7: [api] api_key is the variable MY_KEY"]),
+        ("bad_key", ["check [api] api_key", "config.toml:7: [api] api_key is from the variable MY_KEY"]),
+        ("no_credit", ["top it up", "config.toml:7: [api] api_key is from the variable MY_KEY"]),
         ("forbidden", ["permissions", "the variable MY_KEY"]),
         (
             "not_found",
             [
-                "not in config.toml: [api] base_url = https://api.openai.com/v1",
-                "not in config.toml: [request] path = /chat/completions",
+                "config.toml does not set it: [api] base_url = https://api.openai.com/v1",
+                "config.toml does not set it: [request] path = /chat/completions",
             ],
         ),
         ("model_not_found", ["config.toml:9: [request] body.model = m"]),
-        ("unreachable", ["check the network", "[api] base_url = https://api.openai.com/v1"]),
-        ("disk_full", ["Make room"]),
-        ("handler_error", ["rowcall show KEY has the traceback"]),
+        ("unreachable", ["Check the network", "[api] base_url = https://api.openai.com/v1"]),
+        ("disk_full", ["Free some space"]),
+        ("handler_error", ["See a traceback with: rowcall show KEY"]),
         ("tls_untrusted", ["certificate"]),
     ],
 )
@@ -201,15 +204,15 @@ def test_a_stop_says_where_to_mend_it(config, reason, says):
     assert text.startswith("reviews: stopped after 2s: HTTP 4xx: no\n")
     for words in says:
         assert words in text
-    assert text.endswith("Go on with: rowcall run")
+    assert text.endswith("Resume with: rowcall run")
 
 
 def test_a_key_that_is_not_set_or_written_elsewhere(config):
     """Without a key the text says how to give one; one from a file or a command is named, and never shown."""
     for old, says in {
-        "": 'not set: api_key = { env = "NAME" }',
-        'api_key = { file = "~/key" }': "the text of ~/key",
-        'api_key = { command = "pass key" }': "what pass key prints",
+        "": 'not set; set it with api_key = { env = "NAME" }',
+        'api_key = { file = "~/key" }': "from the file ~/key",
+        'api_key = { command = "pass key" }': "from the command pass key",
     }.items():
         Path("config.toml").write_text(CONFIG.replace('api_key = { env = "MY_KEY" }', old))
         assert f"[api] api_key is {says}" in ended(report("bad_key", left=1), load(Path("config.toml")))
@@ -250,12 +253,12 @@ def test_a_call_that_was_made_alone_has_nothing_to_retry(reason):
 def test_commands_of_advice_find_the_job():
     """With another config, or with a store, each command names it as the shell reads it; a store takes workers."""
     advice = "see rowcall show KEY, then rowcall retry http_500; rowcall errors; then rowcall run"
-    assert Located()(advice) == advice
-    assert Located(Path("my job.toml"))(advice) == (
+    assert JobAddress().fill_in(advice) == advice
+    assert JobAddress(Path("my job.toml")).fill_in(advice) == (
         "see rowcall show KEY --config 'my job.toml', then rowcall retry http_500 --config 'my job.toml'; "
         "rowcall errors --config 'my job.toml'; then rowcall run 'my job.toml'"
     )
-    assert Located(store=Path("a.db"))(advice) == (
+    assert JobAddress(store=Path("a.db")).fill_in(advice) == (
         "see rowcall show KEY --store a.db, then rowcall retry http_500 --store a.db; "
         "rowcall errors --store a.db; then rowcall work --store a.db"
     )

@@ -178,7 +178,7 @@ async def test_a_pipe_that_stays_open_holds_nothing_up(project):
     process.send_signal(signal.SIGINT)
     err = asyncio.create_task(process.stderr.read())
     assert await asyncio.wait_for(process.wait(), 5) == 130
-    assert b"Go on with: rowcall run" in await err
+    assert b"Resume with: rowcall run" in await err
     assert sum(1 for row in project.exported() if row["label"]) == project.statuses()["done"]
 
 

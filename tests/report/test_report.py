@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 import pytest
 from aiohttp import web
 
-from rowcall.cli.shared.hints import hint_for
+from rowcall.cli.shared.failure_hints import hint_for
 from rowcall.model.errors import RowcallError
 from rowcall.report import read_report, render
 from rowcall.report.charts import TimeAxis, calls, failed_before, latencies, percentile

@@ -12,8 +12,8 @@ import pytest
 from plainjob import plain_config
 from quickproject import QuickProject
 
+from rowcall.cli.setup.request_preview import RequestPreview
 from rowcall.cli.setup.shell_words import shell_word
-from rowcall.cli.setup.shown_requests import Preview
 from rowcall.config import compose, load
 from rowcall.mock import MockAPI
 from rowcall.model.errors import ConfigError
@@ -84,7 +84,7 @@ def _preview(tmp_path, body, **request):
         "api": {"preset": "http", "base_url": "https://h.example/v1"},
         "request": {"body": body, **request},
     }
-    return Preview(compose(settings, name=str(tmp_path / "config.toml"), further={}))
+    return RequestPreview(compose(settings, name=str(tmp_path / "config.toml"), further={}))
 
 
 @pytest.mark.parametrize("shell", SHELLS)

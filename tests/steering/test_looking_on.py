@@ -58,8 +58,10 @@ async def test_set_is_followed_and_shown(project, at_work):
     await noted(project, lambda live: (live["held_up"] or {}).get("by") == "paused")
     seen = project.summary(await project.run("status", "--json"))
     assert (seen["state"], seen["concurrency"]) == ("paused", 7)
-    assert "t: paused; rowcall set pause=false goes on" in (await project.run("status")).out
-    assert "not done: the run is paused; rowcall set pause=false" in (await project.run("show", "k999")).out
+    assert "t: paused; resume with: rowcall set pause=false" in (await project.run("status")).out
+    assert (
+        "not done: the run is paused; resume with: rowcall set pause=false" in (await project.run("show", "k999")).out
+    )
 
 
 async def test_watch_ends_with_the_run(project, at_work):
@@ -98,7 +100,7 @@ async def test_resting_and_waiting(project, start):
     await project.api.wait_for_calls(1)
     await noted(project, lambda live: (live.get("held_up") or {}).get("by") == "resting")
     status = (await project.run("status")).out
-    assert "t: running, resting as the API asked, until " in status
+    assert "t: running, pausing because the API asked for it, until " in status
     seen = json.loads((await project.run("show", "k0", "--json")).out)
     assert seen["why_not_done"].startswith("waits until ")
     assert "rate_limited" in seen["why_not_done"]
@@ -117,7 +119,7 @@ async def test_a_killed_run(project):
     assert first["running"] > 0
     assert "the process of the last run died; the next run takes back the" in (await project.run("status")).out
     [(key,), *_] = project.sql("SELECT id FROM jobs WHERE status = 'running'")
-    assert "its process died while it had it" in (await project.run("show", key)).out
+    assert "the process that worked on it died" in (await project.run("show", key)).out
 
 
 @pytest.mark.parametrize(
@@ -126,8 +128,8 @@ async def test_a_killed_run(project):
         (("pause=yes",), "pause must be true or false"),
         (("concurrency=0",), "concurrency must be a whole number of at least 1"),
         (("max_cost=-1",), "max_cost must be an amount in dollars above 0"),
-        (("speed=9",), "NAME=VALUE, with one of: concurrency, requests, tokens, max_cost, pause"),
-        (("concurrency=9",), "--keep lets the next run follow it"),
+        (("speed=9",), "settings of a live run are: concurrency, requests, tokens, max_cost, pause"),
+        (("concurrency=9",), "--keep applies it to the next runs"),
     ],
 )
 async def test_what_cannot_be_set(project, args, said):
@@ -163,4 +165,4 @@ async def test_why_of_every_status(project):
     assert whys["k0"] is None
     assert "rowcall retry" in whys["k1"]
     assert "pruned" in whys["k2"]
-    assert whys["k3"] == "no run is at work: rowcall run"
+    assert whys["k3"] == "no run is live; start one with: rowcall run"

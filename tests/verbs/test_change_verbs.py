@@ -120,10 +120,10 @@ async def test_rollback_to_the_previous_answers(project):
     await project.run("run", "--batch", "new", "--if-changed", "redo")
     assert {row["label"] for row in project.exported()} == {"new"}
     ran = await project.run("rollback", "--batch", "new", "--dry-run")
-    assert "6 have a previous answer, 0 do not" in ran.err
+    assert "6 with a previous answer, 0 without one" in ran.err
     ran = await project.run("rollback", "--batch", "new")
     assert ran.code == 0
-    assert "6 records have their previous answer" in ran.err
+    assert "6 records got the previous answer back" in ran.err
     assert project.statuses() == {"done": 6}
     project.replace('model = "new"', 'model = "old"')
     assert (await project.run("run")).code == 0
@@ -138,7 +138,7 @@ async def test_rollback_without_a_previous_answer(project):
     project.rows(some_rows(6))
     await project.run("run", "--batch", "second")
     ran = await project.run("rollback", "--batch", "second")
-    assert "0 records have their previous answer, 2 are pending again" in ran.err
+    assert "0 records got the previous answer back, 2 pending again" in ran.err
     assert project.statuses() == {"done": 4, "pending": 2}
     assert (await project.run("run")).code == 0
     assert len(project.api.calls) == 8
@@ -173,7 +173,7 @@ async def test_run_all_calls_what_left_the_input(project):
     await project.run("run", "-n", "2")
     project.rows(some_rows(4))
     ran = await project.run("run")
-    assert "6 records are no longer in the input and were left alone" in ran.err
+    assert "6 records are no longer in the input and were skipped" in ran.err
     assert project.statuses() == {"done": 4, "pending": 6}
     ran = await project.run("run", "--all")
     assert ran.code == 0, ran.err

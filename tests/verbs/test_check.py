@@ -16,7 +16,7 @@ async def test_check_of_a_sound_project(project):
     before = sorted(file.name for file in project.folder.iterdir())
     ran = await project.run("check")
     assert ran.code == 0, ran.err
-    assert ran.out.splitlines()[-1] == "10 records, keys unique, 10 render"
+    assert ran.out.splitlines()[-1] == "10 records, all keys unique, 10 valid requests"
     assert f"POST {project.api.url}/chat/completions" in ran.out
     assert "sentence number 0 is good" in ran.out
     assert not project.api.calls
@@ -37,9 +37,9 @@ async def test_check_finds_all_problems_at_once(project):
     assert ran.code == 2
     assert "config.toml:10: api.api_key needs the variable NO_SUCH_VARIABLE" in ran.out
     assert "in.csv:4: the key 'id' is empty" in ran.out
-    assert "in.csv:6: the key 'k1' came before with other content, at in.csv:3" in ran.out
+    assert "in.csv:6: the key 'k1' is already that of a different record, at in.csv:3" in ran.out
     assert "in.csv:10: 4 cells, more than the 3 columns" in ran.out
-    summary = "9 records, 1 key not unique, 1 without a key, 9 render, 1 repeated, 4 problems"
+    summary = "9 records, 1 key not unique, 1 without a key, 9 valid requests, 1 repeated, 4 problems"
     assert ran.out.splitlines()[-1] == summary
     assert not (project.folder / "in.csv.bad.jsonl").exists()
     assert not (project.folder / "t.db").exists()
@@ -54,7 +54,7 @@ async def test_check_renders_every_row(project):
     ran = await project.run("check")
     assert ran.code == 2
     assert "in.csv:42: request.body.messages[1].content: division by zero" in ran.out
-    assert ran.out.splitlines()[-1] == "50 records, keys unique, 49 render, 1 problem"
+    assert ran.out.splitlines()[-1] == "50 records, all keys unique, 49 valid requests, 1 problem"
 
 
 async def test_check_names_unknown_columns_and_reads_on(project):
@@ -79,7 +79,7 @@ async def test_check_counts_lines_that_will_be_set_aside(project):
         file.write("k9,too,many,cells\n")
     ran = await project.run("check")
     assert ran.code == 0
-    assert ran.out.splitlines()[-1] == "5 records, keys unique, 5 render, 1 bad line to be set aside"
+    assert ran.out.splitlines()[-1] == "5 records, all keys unique, 5 valid requests, 1 bad line to be set aside"
     assert not (project.folder / "in.csv.bad.jsonl").exists()
 
 
@@ -150,7 +150,7 @@ async def test_a_store_that_cannot_be_reached_is_found(project, store, says):
     project.config((project.folder / "config.toml").read_text() + f"[store]\npath = {store}\n")
     ran = await project.run("check")
     assert ran.code == 2
-    assert "2 records, keys unique" in ran.out
+    assert "2 records, all keys unique" in ran.out
     assert says in ran.err
     assert "s3cret" not in ran.out + ran.err
 
@@ -161,7 +161,7 @@ async def test_a_probe_that_reaches_nobody_says_what_to_look_at(project):
     project.replace(project.api.url, "http://127.0.0.1:9")
     ran = await project.run("check", "--probe")
     assert ran.code == 2
-    assert "\n  Nobody answers there: check the network" in ran.out
+    assert "\n  No server answers there. Check the network" in ran.out
     assert "retry" not in ran.out
 
 
@@ -173,7 +173,7 @@ async def test_a_changed_request_is_told_before_a_run_asks(finished):
     for verb in ("check", "preview"):
         ran = await finished.run(verb)
         assert ran.code == 0
-        assert "the request has changed since 10 records were done: rowcall run needs --if-changed" in ran.out
+        assert "the request has changed since 10 records were done: add --if-changed" in ran.out
 
 
 async def test_a_variable_that_cannot_be_used_is_named(project):
@@ -203,7 +203,7 @@ async def test_check_shows_a_limited_number_of_problems(project):
     ran = await project.run("check")
     assert ran.code == 2
     assert "... and 200 more problems" in ran.out
-    assert ran.out.splitlines()[-1] == "300 records, 300 without a key, 300 render, 300 problems"
+    assert ran.out.splitlines()[-1] == "300 records, 300 without a key, 300 valid requests, 300 problems"
 
 
 @pytest.mark.slow
@@ -225,8 +225,8 @@ def _peak(folder, rows):
         writer.writerows([f"key-{n % (rows - rows // 10)}", f"some text {n} " * 5] for n in range(rows))
     script = (
         "import resource, sys; from pathlib import Path; from rowcall.config import load\n"
-        "from rowcall.cli.setup.checks import examine\n"
-        "found = examine(load(Path(sys.argv[1])))\n"
+        "from rowcall.cli.setup.check_findings import find_problems\n"
+        "found = find_problems(load(Path(sys.argv[1])))\n"
         "print(found.clashes, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
     )
     ran = subprocess.run(

@@ -84,7 +84,7 @@ async def test_nothing_is_overwritten(project):
     (project.folder / "config.toml").write_text("mine")
     ran = await project.run("init", "--from", "rest")
     assert ran.code == 2
-    assert "already holds config.toml, .env.example" in ran.err
+    assert "already contains config.toml, .env.example" in ran.err
     assert (project.folder / "config.toml").read_text() == "mine"
     assert (project.folder / ".gitignore").read_text() == "mine\n"
 

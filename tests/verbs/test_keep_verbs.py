@@ -95,8 +95,8 @@ async def test_prune_makes_the_file_smaller(large):
     before = (large.folder / "t.db").stat().st_size
     ran = await large.run("prune", "--done-before", "2099-01-01", "--yes")
     assert ran.code == 0, ran.err
-    assert "39 payloads dropped" in ran.err
-    gained = int(re.search(r"([\d,]+) bytes gained", ran.err)[1].replace(",", ""))
+    assert "39 stored inputs deleted" in ran.err
+    gained = int(re.search(r"([\d,]+) bytes freed", ran.err)[1].replace(",", ""))
     assert gained > 39 * 15_000
     assert (large.folder / "t.db").stat().st_size <= before - gained
     assert large.statuses() == {"done": 39, "pending": 1}
@@ -128,7 +128,7 @@ async def test_a_pruned_record_is_called_with_its_record(large):
 async def test_prune_by_date_and_dry_run(large):
     """What was done later stays; ``--dry-run`` changes nothing; a date that is none is a usage error."""
     ran = await large.run("prune", "--done-before", "2020-01-01")
-    assert "0 payloads dropped" in ran.err
+    assert "0 stored inputs deleted" in ran.err
     ran = await large.run("prune", "--done-before", "2099-01-01", "--dry-run")
     assert "40 records" in ran.err
     assert large.sql("SELECT count(*) FROM payloads") == [(40,)]

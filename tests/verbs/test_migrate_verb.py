@@ -15,7 +15,7 @@ async def test_a_store_moves(finished):
     """It says what was moved and how to go on; the new store is sound, and nothing in it is called again."""
     ran = await finished.run("migrate", "--from", "t.db", "--to", "new.db")
     assert ran.code == 0, ran.err
-    assert "10 records (10 done), 10 answers, 0 tries; the counts agree" in ran.err
+    assert "10 records (10 done), 10 answers, 0 tries; the same counts as t.db" in ran.err
     assert '[store] path = "new.db"' in ran.err
     calls = len(finished.api.calls)
     finished.replace("[retry]", '[store]\npath = "new.db"\n[retry]')
@@ -40,7 +40,7 @@ async def test_json(finished):
 
 async def test_refusals(finished):
     """The same place twice, no store at the one end, a store at the other: exit 2 with what to do, nothing changed."""
-    assert "is both" in (await finished.run("migrate", "--from", "t.db", "--to", "./t.db")).err
+    assert "name the same store" in (await finished.run("migrate", "--from", "t.db", "--to", "./t.db")).err
     assert "there is no store yet" in (await finished.run("migrate", "--from", "no.db", "--to", "new.db")).err
     assert not (finished.folder / "new.db").exists()
     await finished.run("backup", "copy.db")

@@ -8,7 +8,7 @@ import re
 import pytest
 from project import some_rows
 
-from rowcall.cli.setup.rehearsal import rehearse
+from rowcall.cli.running.rehearsal import rehearse
 from rowcall.config import load
 from rowcall.engine.options import Options
 from rowcall.model.errors import Exit, RowcallError
@@ -33,9 +33,9 @@ def config_of(project, **overrides):
     return load(project.folder / "config.toml", overrides={k.replace("__", "."): v for k, v in overrides.items()})
 
 
-async def rehearsed(project, capsys, *, lasting=20.0, options=Options(), **overrides):
+async def rehearsed(project, capsys, *, longest=20.0, options=Options(), **overrides):
     config = config_of(project, **overrides)
-    code = await asyncio.to_thread(rehearse, config, options, quiet=True, lasting=lasting)
+    code = await asyncio.to_thread(rehearse, config, options, quiet=True, longest=longest)
     said = capsys.readouterr()
     assert KEY not in said.out + said.err
     return code, said.out
@@ -49,11 +49,11 @@ async def test_nothing_is_sent_and_nothing_remains(keyed, capsys):
     assert not keyed.api.calls
     assert sorted(path.name for path in keyed.folder.iterdir()) == before
     assert "t: rehearsed 40 records in " in out
-    assert "20ms a call as [api.mock] latency says" in out
+    assert "20ms per call as [api.mock] latency says" in out
     assert "40 calls (200: 40)" in out
-    assert re.search(r"the real run: about \S+ for 40 records: \S+ here", out)
+    assert re.search(r"the real run will take about \S+ for 40 records: \S+ in the rehearsal", out)
     assert "about " in out
-    assert "not known here: what the API itself answers" in out
+    assert "not tested: what the real API answers" in out
 
 
 async def test_no_export_is_written_over(keyed, capsys):
@@ -95,14 +95,14 @@ async def test_what_would_go_wrong(keyed, capsys):
     keyed.replace("{{ row.text }}", "{{ 1 / row.note | length }} {{ row.text }}")
     code, out = await rehearsed(keyed, capsys)
     assert code is Exit.SOME_FAILED
-    assert "would go wrong: 1 problem" in out
+    assert "the real run would meet 1 problem" in out
     assert "in.csv:37: request.body.messages[1].content: division by zero" in out
 
 
 async def test_it_ends_in_time(keyed, capsys):
     """A long run is cut, and its length follows from its limits where little was seen."""
-    _, out = await rehearsed(keyed, capsys, lasting=1.0, pace__requests="60/min")
-    assert "about 40s for 40 records: [pace] requests = 60/min" in out
+    _, out = await rehearsed(keyed, capsys, longest=1.0, pace__requests="60/min")
+    assert "about 40s for 40 records: limited by [pace] requests = 60/min" in out
     assert "would stop" not in out
 
 
@@ -113,13 +113,13 @@ async def test_it_ends_before_anything_is_seen(keyed, capsys, monkeypatch):
         await asyncio.Event().wait()
 
     monkeypatch.setattr("rowcall.engine.producer.Producer.run", read_for_ever)
-    _, out = await rehearsed(keyed, capsys, lasting=0.1)
-    assert "too short to see anything" in out
+    _, out = await rehearsed(keyed, capsys, longest=0.1)
+    assert "too short to say anything" in out
 
 
 async def test_faults_are_those_of_the_config(keyed, capsys):
     """The faults of [api.mock] happen in it."""
-    _, out = await rehearsed(keyed, capsys, lasting=1.0, api__mock__errors="20%")
+    _, out = await rehearsed(keyed, capsys, longest=1.0, api__mock__errors="20%")
     assert re.search(r"calls \(200: \d+, 500: \d+\)", out)
 
 
@@ -149,7 +149,7 @@ async def test_the_command(keyed):
     keyed.env["API_KEY"] = KEY
     ran = await keyed.run("run", "--rehearse", "-n", "10")
     assert ran.code == 0, ran.err
-    assert "rehearsal, nothing is sent: t: reading in.csv" in ran.err
+    assert "Rehearsal, nothing is sent. t: reading in.csv" in ran.err
     assert "rehearsed 10 records" in ran.out
     assert not keyed.api.calls
     assert not (keyed.folder / "t.db").exists()

@@ -14,7 +14,7 @@ import pytest
 
 from rowcall.cli import VERBS
 from rowcall.cli.setup.init import _STARTERS
-from rowcall.cli.shared.common import SETTING_FLAGS
+from rowcall.cli.shared.flags import SETTING_FLAGS
 from rowcall.cli.tools.config_schema import _OFF, config_schema
 from rowcall.config import Config
 
@@ -77,7 +77,7 @@ def test_every_key_is_explained():
     assert len(keys) > 40
     silent = {path for path, node in keys.items() if not node.get("description")}
     assert silent <= UNSAID
-    assert keys["pace", "concurrency"]["description"].startswith("most calls in flight")
+    assert keys["pace", "concurrency"]["description"].startswith("at most so many calls in flight")
 
 
 UNSAID = {("input", "path"), ("api", "headers"), ("request", "params"), ("request", "headers"), ("request", "body")}

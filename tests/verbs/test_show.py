@@ -141,7 +141,7 @@ async def test_show_from_the_store_alone(finished):
     assert '"label":"positive"' in ran.out
     finished.sql("DELETE FROM recipes")
     ran = await finished.run("show", "k3", "--store", "t.db")
-    assert "no request: t.db: nothing says how the calls of t are made" in ran.out
+    assert "its request cannot be shown: t.db: the config of t is not in the store" in ran.out
     assert '"label":"positive"' in ran.out
     ran = await finished.run("show", "k3", "--store", "t.db", "--curl")
     assert ran.code == 2

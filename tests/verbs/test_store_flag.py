@@ -42,7 +42,7 @@ async def test_a_config_that_is_named_goes_before_the_variable(finished):
     text = (finished.folder / "config.toml").read_text() + '[store]\npath = { env = "ROWCALL_STORE" }\n'
     (finished.folder / "more.toml").write_text(text.replace('name = "t"', 'name = "more"'))
     assert (await finished.run("enqueue", "more.toml")).code == 0
-    assert "--name one of: more, t" in (await finished.run("status")).err
+    assert "name one of them with --name: more, t" in (await finished.run("status")).err
     assert "more: stopped (enqueued)" in (await finished.run("status", "--config", "more.toml")).out
     ran = await finished.process("work", "more.toml")
     assert ran.code == 0, ran.err

@@ -20,7 +20,7 @@ async def test_records_come_in_and_nothing_is_called(project):
     """The input stands in the store, pending; no call is made, no export written; the next command is named."""
     ran = await project.run("enqueue")
     assert (ran.code, ran.out) == (0, "")
-    assert ran.err == "t: 40 records: 40 new\nHave them called: rowcall work\n"
+    assert ran.err == "t: 40 records: 40 new\nCall the API for them with: rowcall work\n"
     assert project.statuses() == {"pending": 40}
     assert not project.api.calls
     assert not (project.folder / "out.csv").exists()
@@ -102,7 +102,7 @@ async def test_an_interrupt_of_a_silent_input(project):
     await until(lambda: _waits_for_a_pipe(process.pid))
     process.send_signal(signal.SIGINT)
     _, said = await asyncio.wait_for(process.communicate(), 4)
-    assert (process.returncode, said) == (130, b"Left; nothing is lost. Go on with the same command\n")
+    assert (process.returncode, said) == (130, b"Interrupted; nothing is lost. Resume with the same command\n")
 
 
 def _waits_for_a_pipe(pid):

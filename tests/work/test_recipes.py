@@ -109,10 +109,10 @@ async def test_the_next_command_names_the_store_where_the_environment_does_not(p
     store = str(project.folder / "t.db")
     project.folder = tmp_path_factory.mktemp("elsewhere")
     ran = await project.work("--store", store, "-n", "2")
-    assert ran.err.endswith(f"Go on with: rowcall work --store {store} --name t\n")
+    assert ran.err.endswith(f"Resume with: rowcall work --store {store} --name t\n")
     project.env["ROWCALL_STORE"] = store
     ran = await project.work("-n", "2")
-    assert ran.err.endswith("Go on with: rowcall work --name t\n")
+    assert ran.err.endswith("Resume with: rowcall work --name t\n")
 
 
 async def test_a_worker_without_its_key_is_told_where_it_belongs(handled, tmp_path_factory):
@@ -121,8 +121,8 @@ async def test_a_worker_without_its_key_is_told_where_it_belongs(handled, tmp_pa
     del handled.env["THE_KEY"]
     ran = await away(handled, tmp_path_factory)
     assert ran.code == 2
-    assert re.search(r"rowcall: the config that /.*/t\.db keeps: api\.api_key needs the variable THE_KEY", ran.err)
-    assert re.search(r"write it into /.*/elsewhere\d+/.env\n", ran.err)
+    assert re.search(r"rowcall: the config stored in /.*/t\.db: api\.api_key needs the variable THE_KEY", ran.err)
+    assert re.search(r"add it to /.*/elsewhere\d+/.env\n", ran.err)
 
 
 @pytest.mark.parametrize("schema", ['{ file = "label.json" }', '{ type = "object" }'])
@@ -191,7 +191,10 @@ async def test_what_is_withheld_is_said_to_both(project):
     """The enqueue says why workers need the config; a worker without it is told so, and one with it works."""
     project.replace('model = "m"', 'model = "m"\napi_key = "0123456789ab"')
     ran = await project.run("enqueue")
-    assert "Workers need the config: config.toml:12: request.body.api_key looks like a key" in ran.err
+    assert (
+        "The config could not be stored for workers, who need a copy of it: "
+        "config.toml:12: request.body.api_key looks like a key" in ran.err
+    )
     assert "0123456789ab" not in str(project.sql("SELECT * FROM recipes"))
     ran = await project.run("work", "--store", "t.db")
     assert ran.code == 2

@@ -40,8 +40,8 @@ async def test_records_that_no_worker_can_call_are_said(project):
     await project.run("retry", "--done", "k0", "k1", "--yes")
     ran = await project.work()
     assert ran.code == 0, ran.err
-    said = "2 records are no longer in the input, or their stored input was pruned (rowcall enqueue brings it in again)"
-    assert f"38 done, 0 failed, 2 left\n  {said}, and were left alone\n" in ran.err
+    said = "2 records are no longer in the input, or their stored input was pruned (rowcall enqueue stores it again)"
+    assert f"38 done, 0 failed, 2 left\n  {said}, and were skipped\n" in ran.err
     await project.run("enqueue")
     assert (await project.work_off()).done == 40
 
@@ -162,7 +162,7 @@ async def test_signals_stop_a_worker_as_they_stop_a_run(project):
     ran = await project.end(process)
     assert ran.code == 130
     assert "Stopping" in ran.err
-    assert "Go on with: rowcall work" in ran.err
+    assert "Resume with: rowcall work" in ran.err
     counts = project.statuses()
     assert counts["done"] + counts["pending"] == 40
     assert counts["done"] == len(project.api.calls)

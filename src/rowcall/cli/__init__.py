@@ -1,4 +1,7 @@
-"""The command: one file per family of verbs, each imported only when it is asked for."""
+"""The command ``rowcall``. Each verb has a module of its own, which is imported only when the verb is used.
+
+A module has the name of its verb, followed by ``_verb`` if another module of the package has that name.
+"""
 
 from __future__ import annotations
 
@@ -18,40 +21,38 @@ from rowcall.model.errors import Exit, RowcallError
 
 VERBS = {
     "init": ("rowcall.cli.setup.init:init", "Write a config to start from."),
-    "check": ("rowcall.cli.setup.check:check", "All that can be found wrong beforehand; nothing is sent."),
-    "preview": ("rowcall.cli.setup.preview:preview", "The first requests, and what all of them would take."),
-    "run": ("rowcall.cli.running.run:run", "Start, or go on: call the API for every record that is not done."),
-    "enqueue": ("rowcall.cli.running.enqueue:enqueue", "Bring records in, and call nothing."),
-    "work": ("rowcall.cli.running.work:work", "Call the API for what others bring in, on any number of machines."),
-    "batch": ("rowcall.cli.running.batch:batch", "An OpenAI batch file against any endpoint; no config needed."),
-    "status": ("rowcall.cli.looking.look:status", "How a batch job stands, from any terminal."),
-    "errors": ("rowcall.cli.looking.look:errors", "Failures by reason, with what to do about them."),
-    "show": ("rowcall.cli.looking.look:show", "One record: its input, its request, every try, its answer."),
-    "retry": ("rowcall.cli.changing.change_jobs:retry", "Set records back to pending."),
-    "cancel": ("rowcall.cli.changing.change_jobs:cancel", "Take records out of the work."),
-    "rollback": ("rowcall.cli.changing.change_jobs:rollback", "Let the answers of a batch no longer count."),
-    "set": ("rowcall.cli.changing.set_live:set_", "Steer live runs: concurrency, limits, max_cost, pause."),
-    "export": ("rowcall.cli.store.export_import:export", "Write the input with its answers."),
-    "import": ("rowcall.cli.store.export_import:import_", "Take in answers that a provider's batch API made."),
-    "report": ("rowcall.cli.looking.report_verb:report", "A page with pictures of a run."),
-    "verify": ("rowcall.cli.store.verify:verify", "Whether input, store and export belong together."),
-    "backup": ("rowcall.cli.store.backup_prune:backup", "A snapshot of the store, also during a run."),
-    "prune": ("rowcall.cli.store.backup_prune:prune", "Drop the stored input of done records."),
-    "migrate": ("rowcall.cli.store.migrate:migrate", "Move a store to another place, such as a PostgreSQL database."),
-    "schema": (
-        "rowcall.cli.tools.describe:schema",
-        "JSON Schema of config, summary and events, for editors and programs.",
+    "check": ("rowcall.cli.setup.check:check", "Find everything that is wrong before a run; nothing is sent."),
+    "preview": ("rowcall.cli.setup.preview:preview", "Show the first requests, and estimate the whole run."),
+    "run": ("rowcall.cli.running.run:run", "Start or resume: call the API for every record not done."),
+    "enqueue": ("rowcall.cli.running.enqueue:enqueue", "Store the records of the input without calling the API."),
+    "work": ("rowcall.cli.running.work:work", "Call the API for stored records, on any number of machines."),
+    "batch": ("rowcall.cli.running.batch:batch", "Run an OpenAI batch file against any endpoint, without a config."),
+    "status": ("rowcall.cli.inspecting.status:status", "Show how a batch job stands, from any terminal."),
+    "errors": ("rowcall.cli.inspecting.errors_verb:errors", "Show failures by reason, and what to do about them."),
+    "show": ("rowcall.cli.inspecting.show:show", "Show one record: its input, request, tries and answer."),
+    "retry": ("rowcall.cli.changing.retry:retry", "Set records back to pending."),
+    "cancel": ("rowcall.cli.changing.cancel:cancel", "Cancel records that are not done."),
+    "rollback": ("rowcall.cli.changing.rollback:rollback", "Withdraw the answers of a batch."),
+    "set": ("rowcall.cli.changing.set_verb:set_", "Change live runs: concurrency, limits, max_cost, pause."),
+    "export": ("rowcall.cli.transfer.export:export", "Write the input with its answers."),
+    "import": ("rowcall.cli.transfer.import_verb:import_", "Store the answers of a provider's batch API."),
+    "report": ("rowcall.cli.inspecting.report_verb:report", "Write an HTML page with charts of a run."),
+    "verify": ("rowcall.cli.maintenance.verify:verify", "Check that input, store and export agree."),
+    "backup": ("rowcall.cli.maintenance.backup_verb:backup", "Write a snapshot of the store, also during a run."),
+    "prune": ("rowcall.cli.maintenance.prune:prune", "Delete the stored input of done records."),
+    "migrate": (
+        "rowcall.cli.maintenance.migrate:migrate",
+        "Copy a store to a new place, such as PostgreSQL.",
     ),
-    "completion": ("rowcall.cli.tools.describe:completion", "What makes bash, zsh or fish complete verbs and flags."),
-    "mock": ("rowcall.cli.tools.mock_verb:mock", "A fake API on a port."),
+    "schema": ("rowcall.cli.tools.schema_verb:schema", "Print the JSON Schema of config, summary or events."),
+    "completion": ("rowcall.cli.tools.completion:completion", "Print the script for completion in bash, zsh or fish."),
+    "mock": ("rowcall.cli.tools.mock_verb:mock", "Serve a fake API on a port."),
 }
-"""Where each verb stands, and its line in the help; read without importing it."""
-HIDDEN = {"help-out": "rowcall.cli.running.help_out:helper"}
-"""Verbs that only rowcall itself uses."""
-
-
-OBJECTS = 10_000
-"""New objects between two looks for cycles among them; Python's own 700 take a sixth of a run's CPU."""
+"""The module and function of each verb, and its line in the help, which is shown without importing the module."""
+INTERNAL_VERBS = {"help-out": "rowcall.cli.running.helper_verb:helper"}
+"""Verbs that only rowcall itself calls."""
+GC_THRESHOLD = 10_000
+"""New objects between two runs of the garbage collector; Python's default of 700 costs a sixth of a run's CPU."""
 
 
 class _Verbs(click.Group):
@@ -59,7 +60,7 @@ class _Verbs(click.Group):
         return list(VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        place = VERBS[cmd_name][0] if cmd_name in VERBS else HIDDEN.get(cmd_name)
+        place = VERBS[cmd_name][0] if cmd_name in VERBS else INTERNAL_VERBS.get(cmd_name)
         if place is None:
             return None
         module, name = place.split(":")
@@ -75,21 +76,21 @@ class _Verbs(click.Group):
 @click.command(
     cls=_Verbs,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Example: rowcall init --demo demo && cd demo && rowcall run; each verb has its own: rowcall run --help",
+    epilog="Example: rowcall init --demo demo && cd demo && rowcall run. For the help of a verb: rowcall run --help",
 )
 @click.version_option(__version__, prog_name="rowcall")
 def cli() -> None:
-    """One API call for every record of a file, carried to its end.
+    """Make one API call for every record of a file, through rate limits, outages, crashes and restarts.
 
-    Through rate limits, outages, crashes and restarts: start and go on with the same command. Every flag can be set
-    as ROWCALL_FLAG, such as ROWCALL_CONCURRENCY=8.
+    The same command starts a job and resumes it. Every flag can also be set by a variable, such as
+    ROWCALL_CONCURRENCY=8.
     """
 
 
 def main() -> NoReturn:
-    """Run the verb of the command line and end the process with its exit code; no traceback reaches a user."""
-    gc.set_threshold(OBJECTS)
-    _leave(run_verb())
+    """Run the verb of the command line and end the process with its exit code. Users never see a traceback."""
+    gc.set_threshold(GC_THRESHOLD)
+    _exit_process(run_verb())
 
 
 def run_verb() -> int:
@@ -106,26 +107,26 @@ def run_verb() -> int:
         click.echo(f"rowcall: {error}", err=True)
         return error.exit_code
     except BrokenPipeError:
-        sys.stdout = None  # the reader of our output has gone; nothing is left to say
+        sys.stdout = None  # the reader of our output is gone, and the interpreter must not try to flush it
         return Exit.DONE
-    except Exception as error:  # noqa: BLE001  the last resort: a bug in rowcall
-        from rowcall.cli.shared.bug_report import confess
+    except Exception as error:  # noqa: BLE001  anything else is a bug in rowcall
+        from rowcall.cli.shared.bug_report import report_bug
 
-        return confess(error)
+        return report_bug(error)
 
 
 def _name_variable(error: click.ClickException) -> None:
-    """Blame the variable, not the flag, for a value that came from there."""
+    """Name the environment variable, not the flag, if the bad value came from there."""
     if not isinstance(error, click.BadParameter) or not error.ctx or not error.param or not error.param.name:
         return
     if error.ctx.get_parameter_source(error.param.name) is ParameterSource.ENVIRONMENT:
         error.param_hint = str(error.param.envvar or f"{error.ctx.auto_envvar_prefix}_{error.param.name.upper()}")
 
 
-def _leave(code: int) -> NoReturn:
-    """End the process; where a daemon thread still waits, for a pipe or a name, without the interpreter's own end.
+def _exit_process(code: int) -> NoReturn:
+    """End the process; without the interpreter's shutdown if a daemon thread still waits for a pipe or a DNS reply.
 
-    That end would close stdin, which a thread that reads it has locked.
+    The shutdown would close stdin, and hang if a thread that reads from it holds its lock.
     """
     if threading.active_count() > 1:
         for stream in (sys.stdout, sys.stderr):

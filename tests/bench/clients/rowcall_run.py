@@ -35,7 +35,7 @@ def main():
         pace = PACE.format(concurrency=work.concurrency, loop=(sys.argv[4:] or ["asyncio"])[0])
         path.write_text(config(work.url, work.input, more=pace))
         sys.argv = ["rowcall", "run", str(path), "--quiet"]
-        gc.set_threshold(rowcall.cli.OBJECTS)  # as main() does, which leaves the process afterwards
+        gc.set_threshold(rowcall.cli.GC_THRESHOLD)  # as main() does, which leaves the process afterwards
         with Meter() as meter:
             code = rowcall.cli.run_verb()
         if code:

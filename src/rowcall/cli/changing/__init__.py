@@ -1,1 +1,1 @@
-"""Verbs that change jobs or steer live runs: retry, cancel, rollback, set."""
+"""Verbs that change jobs or running processes: retry, cancel, rollback, set."""

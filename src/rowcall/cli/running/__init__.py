@@ -1,1 +1,1 @@
-"""Verbs that run: run, work, enqueue, batch."""
+"""Verbs that run: run (with --rehearse), work, enqueue, batch."""

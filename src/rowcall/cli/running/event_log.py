@@ -1,4 +1,4 @@
-"""What a run says, as JSON lines: for ``run --events``, with the schema of ``rowcall schema events``."""
+"""Writes the events of a run as JSON lines: for ``--events``, with the schema of ``rowcall schema events``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rowcall.config import Config
 from rowcall.engine.options import Report
 from rowcall.model.errors import OutputError
 from rowcall.model.events import CallEnded, Event, RequestEnded, Settled
-from rowcall.model.outcome import Action, Decision, Failure, FailureClass, Outcome
+from rowcall.model.outcome import Action, Failure, FailureClass, Outcome
 from rowcall.model.prices import dollars
 
 _DETAILS: dict[str, Any] = {
@@ -33,8 +33,8 @@ _DETAILS: dict[str, Any] = {
     "tokens": (dict[Literal["input", "output", "cached", "reasoning"], int] | None, None),
     "cost_usd": (float | None, None),
 }
-"""What a line says of a call's outcome; the answer itself stands in the store."""
-_OWN_FIELDS: dict[str, dict[str, Any]] = {
+"""The fields that describe a call's outcome; the answer itself is only in the store."""
+_FIELDS_BY_EVENT: dict[str, dict[str, Any]] = {
     "run_began": {"kind": (str, ...), "input": (str, ...), "concurrency": (int, ...)},
     "run_ended": {
         "kind": (str, ...),
@@ -54,30 +54,30 @@ _OWN_FIELDS: dict[str, dict[str, Any]] = {
     "call_ended": {"key": (str, ...), **_DETAILS, "wait_s": (float, ...)},
     "settled": {"key": (str, ...), **_DETAILS},
 }
-"""The fields of lines that are not those of the event as it is; a type and its default (... is always there)."""
+"""The fields of lines that differ from those of the event class: type and default (... if always there)."""
 
 
 def name_of(event: type) -> str:
-    """``CallEnded`` is ``call_ended``."""
+    """Return the name of an event in a line: ``call_ended`` for ``CallEnded``."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", event.__name__).lower()
 
 
 def line_of(event: Event) -> dict[str, Any]:
-    """An event as the fields of its line."""
+    """Return the fields of an event's line."""
     match event:
         case RequestEnded():
             said = {"http_status": event.status, "reason": event.reason, "latency_s": event.latency}
             return {"key": event.key, **said}
         case CallEnded():
-            return {"key": event.key, **_details(event.decision.action, event.outcome), "wait_s": _wait(event.decision)}
+            return {
+                "key": event.key,
+                **_details(event.decision.action, event.outcome),
+                "wait_s": round(event.decision.wait, 3),
+            }
         case Settled():
             return {"key": event.key, **_details(event.action, event.outcome)}
         case _:
             return {name.rstrip("_"): value for name, value in asdict(event).items()}
-
-
-def _wait(decision: Decision) -> float:
-    return round(decision.wait, 3)
 
 
 def _details(action: Action, outcome: Outcome | None) -> dict[str, Any]:
@@ -97,8 +97,8 @@ def _details(action: Action, outcome: Outcome | None) -> dict[str, Any]:
     }
 
 
-class EventLines:
-    """A listener that writes each event as a line of JSON; lines of earlier runs in the file stay.
+class EventLog:
+    """A listener that writes each event as a line of JSON, after the lines of earlier runs in the file.
 
     Args:
         path: the file; ``-`` is stdout.
@@ -115,18 +115,18 @@ class EventLines:
         self.write(name_of(type(event)), line_of(event))
 
     def began(self, config: Config, concurrency: int) -> None:
-        """Write that a run begins."""
+        """Write a line for the start of a run."""
         self.write("run_began", {"kind": config.name, "input": config.input.path, "concurrency": concurrency})
 
     def ended(self, report: Report) -> None:
-        """Write how a run ended: what it did, and what is left of the kind."""
+        """Write a line for the end of a run: what it did, and what is left of the job."""
         ending, tally = report.ending, report.tally
         why = {"kind": report.kind, "reason": ending.reason, "message": ending.message}
         did = {"done": tally.done, "failed": tally.failed, "left": report.left, "elapsed_s": round(report.elapsed, 3)}
         self.write("run_ended", why | did)
 
     def write(self, event: str, fields: dict[str, Any]) -> None:
-        """Write a line; once that fails (the reader has gone, the disk is full) nothing more is written."""
+        """Write a line. After a failure (the reader is gone, the disk is full) nothing more is written."""
         if self._stream is None:
             return
         at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -150,17 +150,17 @@ class EventLines:
 
 
 def _opened(path: Path) -> FileIO:
-    """Unbuffered: each line is in the file at once, and nothing is left to be written where the disk is full."""
+    """Open a file unbuffered, so that each line is in it at once and closing it cannot fail on a full disk."""
     try:
         return FileIO(path, "a")
     except OSError as error:
-        remedy = "--events FILE, or - for stdout"
+        remedy = "name another file, or use --events - for stdout"
         raise OutputError(f"{path}: cannot be written: {error.strerror}", remedy=remedy) from None
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of a line."""
-    fields = {name_of(event): _fields(event) for event in get_args(Event)} | _OWN_FIELDS
+    """Return the JSON Schema of a line."""
+    fields = {name_of(event): _fields(event) for event in get_args(Event)} | _FIELDS_BY_EVENT
     lines: Any = reduce(or_, (_model(name, fields[name]) for name in sorted(fields)))
     return {"title": "A line of rowcall run --events", **TypeAdapter(lines).json_schema()}
 

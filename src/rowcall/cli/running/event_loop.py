@@ -1,4 +1,4 @@
-"""The event loop of a run: asyncio's own, or uvloop where the config asks for it."""
+"""The event loop of a run: that of asyncio, or uvloop if the config asks for it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rowcall.model.errors import ConfigError, Problem
 
 
 def loop_factory(config: Config) -> Callable[[], AbstractEventLoop] | None:
-    """What makes the loop; None: asyncio does.
+    """Return what creates the event loop; None means that of asyncio.
 
     Raises:
         ConfigError: uvloop is not installed.
@@ -20,7 +20,7 @@ def loop_factory(config: Config) -> Callable[[], AbstractEventLoop] | None:
     try:
         import uvloop
     except ImportError:
-        remedy = "pip install 'rowcall[fast]', or take the line out"
+        remedy = "install it with: pip install 'rowcall[fast]'; or remove the line"
         raise ConfigError(Problem(config.where(("pace", "loop")), "uvloop is not installed", remedy)) from None
     make: Callable[[], AbstractEventLoop] = uvloop.new_event_loop
     return make

@@ -1,4 +1,4 @@
-"""``rowcall work``: call the API for records that others bring in."""
+"""``rowcall work``: call the API for records that other processes enqueue."""
 
 from __future__ import annotations
 
@@ -11,21 +11,29 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from rowcall.cli.running.run import carry_out, run
-from rowcall.cli.running.run_messages import Following, shown
-from rowcall.cli.shared.common import (
+from rowcall.cli.running.next_commands import NextCommands
+from rowcall.cli.running.run_config import PrintFlags, options_of, run_config
+from rowcall.cli.running.run_messages import shown
+from rowcall.cli.shared.flags import (
     config_argument,
     config_options,
+    events_option,
+    limit_option,
     load_config,
+    no_progress_option,
+    now_option,
     overrides,
     processes_option,
+    quiet_option,
+    require_one_process,
     setting_options,
     store_option,
+    summary_option,
     trust_options,
 )
-from rowcall.cli.shared.located_commands import Located
+from rowcall.cli.shared.job_address import JobAddress
 from rowcall.cli.shared.recipe_trust import Trust
-from rowcall.cli.shared.stored_config import kept_config, kept_recipe
+from rowcall.cli.shared.stored_config import load_stored_config, read_recipe
 from rowcall.config import Config
 from rowcall.model.errors import NoStore, NothingYet
 from rowcall.model.store_location import StoreLocation
@@ -34,97 +42,94 @@ from rowcall.run.pipeline import Pipeline
 from rowcall.run.recipe import Recipe
 from rowcall.store.types import Role
 
-LOOK_AGAIN = 1.0
-"""Seconds after which a store that holds nothing is looked at again."""
+STORE_INTERVAL = 1.0
+"""Seconds between two looks into a store that does not hold the job yet."""
 
 
 @click.command(epilog="Example: rowcall enqueue && rowcall work in one terminal, rowcall work in others")
 @config_argument
-@store_option("The store itself, which knows config and handler too; in the place of CONFIG.")
-@click.option("--name", metavar="KIND", help="The batch job, where the store holds several.")
+@store_option("The store, used instead of CONFIG; it also holds the config and the handler.")
+@click.option("--name", metavar="KIND", help="Which batch job, if the store holds several.")
 @trust_options
 @setting_options
 @processes_option
 @config_options
-@click.option("--wait", is_flag=True, help="Stay when nothing is left, and work on what comes, until Ctrl+C.")
-@click.option("-n", "--limit", type=click.IntRange(1), metavar="N", help="At most N records this time.")
-@click.option("--now", is_flag=True, help="Do not wait for what an earlier run was asked to; the key is another one.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Then read the input and export.")
-@click.option("--json", is_flag=True, help="A summary as JSON on stdout at the end.")
+@click.option("--wait", is_flag=True, help="When nothing is left, wait for new records until Ctrl+C.")
+@limit_option
+@now_option
 @click.option(
-    "--events", type=click.Path(path_type=Path), metavar="FILE", help="All that happens as JSON lines; - is stdout."
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="At the end, read the input and export to FILE.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")
-@click.option("--no-progress", is_flag=True, help="No line that is redrawn.")
+@summary_option
+@events_option
+@quiet_option
+@no_progress_option
 def work(config: Path, store: StoreLocation | None, name: str | None, **flags: Any) -> int:
-    """Call the API for the records that rowcall enqueue, or a run elsewhere, brings in; no input is read.
+    """Call the API for records that rowcall enqueue, or a run elsewhere, has stored. The input is not read.
 
-    Any number of workers share the work, also on several machines where the store is in PostgreSQL. It ends when
-    nothing is left and nobody brings more in. No export is written unless -o asks for it: rowcall export does.
+    Any number of workers can share the work, on several machines if the store is in PostgreSQL. A worker ends when no
+    records are left and no process is adding more. It writes no export unless -o asks for one; rowcall export does.
 
-    A worker's config and handler must be those that the records were brought in with. With --store it takes them from
-    there. Whoever can write to the store can change them, so they may use only the variables that --env names, and run
-    no command and no handler, unless --trust-store says so or you allow it once when you are asked. Keys come from this
-    machine's environment, and from .env in this folder.
+    A worker must use the config and the handler that the records were stored with. With --store it takes them from the
+    store. Anyone who can write to the store can change them, so they may use only the variables that --env names, and
+    run no command and no handler, unless you give --trust-store or allow it once when you are asked. API keys come from
+    the environment of this machine, and from .env in the current folder.
     """
     if store is None and name is not None:
-        raise click.UsageError("--name goes with --store: a config names its batch job")
+        raise click.UsageError("--name needs --store; a config names its batch job itself")
     named = click.get_current_context().get_parameter_source("config")
     if store is not None and named is ParameterSource.COMMANDLINE:
-        raise click.UsageError("--store and CONFIG do not go together: the store knows the config")
+        raise click.UsageError("--store and CONFIG do not go together: the store holds its own config")
     if store is not None and flags["output"]:
-        raise click.UsageError("-o needs the input, and so the config: rowcall export -o FILE, where it is")
+        raise click.UsageError("-o needs the input; where that is, use: rowcall export -o FILE")
+    require_one_process(flags)
     with ExitStack() as stack:
-        loaded = _from_store(stack, store, name, flags) if store else load_config(config, flags)
-        settings = run.make_context("run", []).params | flags | {"role": Role.WORK}
-        code = carry_out(_without_export(loaded), settings, _following(config, store, loaded.name).with_flags(flags))
-        if flags["output"]:
-            _export(loaded, flags["output"])
+        loaded = _stored_config(stack, store, name, flags) if store else load_config(config, flags)
+        commands = _next_commands(config, store, loaded.name).with_flags(flags)
+        no_export = loaded.model_copy(update={"output": loaded.output.model_copy(update={"path": None})})
+        code = run_config(no_export, options_of(flags, Role.WORK), PrintFlags.of(flags), commands)
+        if output := flags["output"]:
+            rows = asyncio.run(Pipeline(loaded).export(output))
+            click.echo(f"{shown(output)}: {counted(rows, 'row')}", err=True)
     return code
 
 
-def _from_store(stack: ExitStack, place: StoreLocation, wanted: str | None, flags: dict[str, Any]) -> Config:
-    """The config that a kind's records were brought in with.
+def _stored_config(stack: ExitStack, store: StoreLocation, wanted: str | None, flags: dict[str, Any]) -> Config:
+    """Load the config that the records of a kind were stored with.
 
     Raises:
-        RowcallError: there is none, or it could not travel.
+        RowcallError: the store does not hold it.
     """
-    recipe = asyncio.run(_recipe(place, wanted, wait=flags["wait"], quiet=flags["quiet"]))
+    recipe = asyncio.run(_recipe(store, wanted, wait=flags["wait"], quiet=flags["quiet"]))
     trust = Trust(flags["trust_store"], flags["env"], asks=True)
     settings = flags["set"] | overrides(flags)
-    return kept_config(stack, place, recipe, trust=trust, settings=settings, env_file=flags["env_file"])
+    return load_stored_config(stack, store, recipe, trust=trust, settings=settings, env_file=flags["env_file"])
 
 
-async def _recipe(place: StoreLocation, wanted: str | None, *, wait: bool, quiet: bool) -> Recipe:
-    """What the store says of the calls; who may ``wait`` is there before anything was brought in."""
+async def _recipe(store: StoreLocation, wanted: str | None, *, wait: bool, quiet: bool) -> Recipe:
+    """Read how the calls are made from the store; with ``wait``, wait until the store holds it."""
     while True:
         try:
-            return await kept_recipe(place, wanted)
+            return await read_recipe(store, wanted)
         except (NoStore, NothingYet) as error:
             if not wait:
                 raise
             if not quiet:
                 click.echo(f"{error.message}; waiting for rowcall enqueue", err=True)
             quiet = True
-        await asyncio.sleep(LOOK_AGAIN)
+        await asyncio.sleep(STORE_INTERVAL)
 
 
-def _following(config: Path, store: StoreLocation | None, kind: str) -> Following:
-    """The commands that come after it; a store that the environment names is named by it to them too."""
+def _next_commands(config: Path, store: StoreLocation | None, kind: str) -> NextCommands:
+    """Return the commands that may come next; they leave out a store that ROWCALL_STORE names."""
     if store is None:
-        return Following.of(config, "rowcall work")
+        return NextCommands.for_config(config, "rowcall work")
     if click.get_current_context().get_parameter_source("store") is ParameterSource.ENVIRONMENT:
         named = f"--name {shlex.quote(kind)}"
-        return Following(f"rowcall work {named}", f"rowcall errors {named}", Located())
-    located = Located(store=store)
+        return NextCommands(f"rowcall work {named}", f"rowcall errors {named}", JobAddress())
     named = f"--store {shlex.quote(str(store))} --name {shlex.quote(kind)}"
-    return Following(f"rowcall work {named}", f"rowcall errors {named}", located)
-
-
-def _export(config: Config, path: Path) -> None:
-    rows = asyncio.run(Pipeline(config).export(path))
-    click.echo(f"{shown(path)}: {counted(rows, 'row')}", err=True)
-
-
-def _without_export(config: Config) -> Config:
-    return config.model_copy(update={"output": config.output.model_copy(update={"path": None})})
+    return NextCommands(f"rowcall work {named}", f"rowcall errors {named}", JobAddress(store=store))

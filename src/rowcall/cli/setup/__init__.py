@@ -1,1 +1,1 @@
-"""Verbs before a run: init, check, preview, and the rehearsal."""
+"""Verbs to use before a run: init, check, preview."""

@@ -1,4 +1,4 @@
-"""``rowcall check``: all that can be found wrong beforehand."""
+"""``rowcall check``: find everything that is wrong before a run."""
 
 from __future__ import annotations
 
@@ -15,39 +15,43 @@ import click
 from click.core import ParameterSource
 
 from rowcall import __version__
-from rowcall.cli.setup.checks import Findings, examine
+from rowcall.cli.setup.check_findings import Findings, find_problems
 from rowcall.cli.setup.forecast import changed_text, require_store
 from rowcall.cli.setup.sample_calls import Sample, outcome_text, outcomes
-from rowcall.cli.shared.common import SETTING_FLAGS, config_argument, config_options, load_config, setting_options
-from rowcall.cli.shared.hints import call_hint
+from rowcall.cli.shared.failure_hints import call_hint
+from rowcall.cli.shared.flags import SETTING_FLAGS, config_argument, config_options, load_config, setting_options
 from rowcall.config import Config, KeyPath
 from rowcall.model.errors import Exit
 from rowcall.model.outcome import Outcome, Success
 from rowcall.progress import clean, counted
 
 _LIBRARIES = ("aiohttp", "aiosqlite", "click", "httpx", "jinja2", "jmespath", "orjson", "pydantic", "tenacity")
-_SHOWN_BODY = 600
-"""Characters of a request's body that are shown."""
-_SHOWN_VALUE = 100
-"""Characters of a setting that are shown."""
+_BODY_SHOWN = 600
+"""At most so many characters of a request's body are shown."""
+_VALUE_SHOWN = 100
+"""At most so many characters of a setting are shown."""
 
 
 @click.command(epilog="Example: rowcall check && rowcall run")
 @config_argument
 @setting_options
 @config_options
-@click.option("--probe", is_flag=True, help="Then make one real call, with the first record, and show what it gives.")
-@click.option("-v", "--verbose", is_flag=True, help="Each setting with where it comes from, and the versions in use.")
+@click.option(
+    "--probe", is_flag=True, help="If all is well, make one real call with the first record and show the result."
+)
+@click.option(
+    "-v", "--verbose", is_flag=True, help="Show each setting and where it comes from, and the versions in use."
+)
 def check(config: Path, probe: bool, verbose: bool, **flags: Any) -> int:
-    """Find all that is wrong before a run: config, secrets, every row of the input; the first requests are shown.
+    """Find everything that is wrong before a run: config, secrets, and every record of the input.
 
-    Nothing is sent without --probe, and nothing stored: a store is looked at, none is made. Exit 2 where something is
-    wrong.
+    It also shows the first requests. Nothing is sent without --probe, and nothing is stored or created. Exit 2 if
+    there is a problem.
     """
     loaded = load_config(config, flags)
     if verbose:
         click.echo("\n".join([*_versions(), *_settings(loaded), *_proxy(loaded)]))
-    findings = examine(loaded)
+    findings = find_problems(loaded)
     click.echo("\n".join(_report(findings)))
     if findings.problem_count:
         return Exit.USAGE
@@ -59,7 +63,7 @@ def check(config: Path, probe: bool, verbose: bool, **flags: Any) -> int:
 
 def _report(findings: Findings) -> Iterator[str]:
     for where, shown in findings.first:
-        yield "\n  ".join([f"{clean(where)}:", *shown.lines(_SHOWN_BODY)])
+        yield "\n  ".join([f"{clean(where)}:", *shown.lines(_BODY_SHOWN)])
     for problem in findings.problems:
         yield "\n  ".join(map(clean, str(problem).split("\n")))
     if more := findings.problem_count - len(findings.problems):
@@ -70,8 +74,8 @@ def _report(findings: Findings) -> Iterator[str]:
 def _summary(findings: Findings) -> str:
     clashes, keyless = findings.clashes, findings.keyless
     trouble = [f"{counted(clashes, 'key')} not unique"] * (clashes > 0) + [f"{keyless:,} without a key"] * (keyless > 0)
-    said = [counted(findings.records, "record"), *(trouble or ["keys unique"])]
-    said += ["requests made by the handler"] if findings.handler else [f"{findings.rendered:,} render"]
+    said = [counted(findings.records, "record"), *(trouble or ["all keys unique"])]
+    said += ["requests made by the handler"] if findings.handler else [counted(findings.rendered, "valid request")]
     if findings.repeated:
         said.append(f"{findings.repeated:,} repeated")
     if findings.set_aside:
@@ -84,27 +88,27 @@ def _summary(findings: Findings) -> str:
 def _versions() -> Iterator[str]:
     yield f"rowcall {__version__}, Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"
     yield ", ".join(f"{name} {version(name)}" for name in _LIBRARIES)
-    if not _race_mended(sqlite3.sqlite_version_info):
+    if not _race_fixed(sqlite3.sqlite_version_info):
         yield (
-            "SQLite before 3.51.3 (3.50.7, 3.44.6) has a race that can damage a file when one process writes it back"
-            " while another writes; rowcall's processes take turns, and so avoid it"
+            "SQLite before 3.51.3 (3.50.7, 3.44.6) has a race that can damage a file when one process checkpoints it"
+            " while another writes; rowcall avoids it, because its processes take turns"
         )
 
 
-def _race_mended(found: tuple[int, int, int]) -> bool:
-    """Whether this SQLite has the mended WAL reset (https://sqlite.org/wal.html)."""
+def _race_fixed(found: tuple[int, int, int]) -> bool:
+    """Whether this SQLite has the fix of the WAL-reset race (https://sqlite.org/wal.html)."""
     return found >= (3, 51, 3) or any(fixed <= found < (3, fixed[1] + 1, 0) for fixed in ((3, 50, 7), (3, 44, 6)))
 
 
 def _settings(config: Config) -> Iterator[str]:
     for path, value in _leaves(config.settings(), ()):
         shown = json.dumps(value, ensure_ascii=False)
-        cut = clean(shown if len(shown) <= _SHOWN_VALUE else f"{shown[:_SHOWN_VALUE]}...")
+        cut = clean(shown if len(shown) <= _VALUE_SHOWN else f"{shown[:_VALUE_SHOWN]}...")
         yield f"{'.'.join(map(str, path))} = {cut}   ({_source(config, path)})"
 
 
 def _proxy(config: Config) -> Iterator[str]:
-    """The proxy that the environment names for the API, where the config names none."""
+    """Yield the proxy that the environment names for the API, if the config names none."""
     from rowcall.client.network import environment_proxy
 
     if proxy := environment_proxy(config):
@@ -120,7 +124,7 @@ def _leaves(table: dict[str, Any], path: KeyPath) -> Iterator[tuple[KeyPath, Any
 
 
 def _source(config: Config, path: KeyPath) -> str:
-    """Where a setting comes from; a flag or a variable by its name."""
+    """Return where a setting comes from: a place in a file, or the name of a flag or variable."""
     named = ".".join(map(str, path))
     flag = SETTING_FLAGS.get(named)
     given = click.get_current_context().get_parameter_source(flag) if flag else None
@@ -133,9 +137,9 @@ def _source(config: Config, path: KeyPath) -> str:
 
 def _probe(config: Config, findings: Findings) -> Exit:
     if findings.sample is None:
-        click.echo("probe: there is no record to call with")
+        click.echo("probe: no call was made, because the input holds no records")
         return Exit.USAGE
-    outcome = asyncio.run(_outcome(config, findings.sample))
+    outcome = asyncio.run(_probe_call(config, findings.sample))
     click.echo(f"probe: {outcome_text(outcome)}")
     if isinstance(outcome, Success):
         return Exit.DONE
@@ -143,7 +147,6 @@ def _probe(config: Config, findings: Findings) -> Exit:
     return Exit.USAGE
 
 
-async def _outcome(config: Config, sample: Sample) -> Outcome:
-    """One real call."""
+async def _probe_call(config: Config, sample: Sample) -> Outcome:
     [outcome] = [outcome async for outcome in outcomes(config, [sample])]
     return outcome

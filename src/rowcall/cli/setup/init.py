@@ -1,4 +1,4 @@
-"""Verbs that begin something: init."""
+"""``rowcall init``: write a config to start from."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import rowcall
 from rowcall.model.errors import RowcallError
 
 Start = Literal["llm", "rest", "embeddings", "openai-batch", "demo"]
-"""What a config can start from."""
+"""The starters that a config can be made from."""
 _DATA = ("config.toml", "prompt.md", "label.schema.json", "reviews.tsv", "LICENSE.txt", "README.md")
 _STARTERS = Path(__file__).parent / "starters"
 _VARIABLE = re.compile(r'\{ env = "(\w+)" \}')
@@ -32,13 +32,15 @@ _VARIABLE = re.compile(r'\{ env = "(\w+)" \}')
     type=click.Choice(get_args(Start)),
     default="llm",
     show_default=True,
-    help="What is called: a language model, any REST API, embeddings, the lines of an OpenAI batch file.",
+    help="What to call: a language model, a REST API, an embeddings API, or the lines of an OpenAI batch file.",
 )
-@click.option("--demo", is_flag=True, help="3,708 real sentences and a fake API; no key, no network.")
+@click.option(
+    "--demo", is_flag=True, help="Write a demo that needs no key and no network: 3,708 real sentences and a fake API."
+)
 def init(folder: Path | None, start: Start, demo: bool) -> None:
-    """Write a config to start from, with all that it needs; nothing is overwritten.
+    """Write a config to start from, with the files that it needs. Existing files are never overwritten.
 
-    DIR is this folder where it is left out, and rowcall-demo for the demo.
+    DIR is the folder to write to: by default the current folder, or rowcall-demo for the demo.
     """
     if demo or start == "demo":
         _write_demo(folder or Path("rowcall-demo"))
@@ -50,7 +52,7 @@ def _write_demo(folder: Path) -> None:
     _refuse_taken(folder, _DATA, "rowcall init --demo DIR")
     for name in _DATA:
         shutil.copyfile(_demo() / name, folder / name)
-    click.echo(f"{folder}: {', '.join(_DATA)}\nNow: cd {shlex.quote(str(folder))} && rowcall run", err=True)
+    click.echo(f"{folder}: {', '.join(_DATA)}\nNext: cd {shlex.quote(str(folder))} && rowcall run", err=True)
 
 
 def _write(folder: Path, start: Start) -> None:
@@ -64,13 +66,13 @@ def _write(folder: Path, start: Start) -> None:
 
 
 def _env_example(config: str) -> str:
-    """A line for each variable that the config names, those that are off too."""
+    """Return a line for each variable that the config names, also in lines that are commented out."""
     lines = [f"{name}=" for name in dict.fromkeys(_VARIABLE.findall(config))]
     return (_STARTERS / "env.example").read_text() + "\n".join(lines) + "\n"
 
 
 def _ignore(folder: Path) -> list[str]:
-    """Keeps secrets and stores out of git; a file that is there is left as it is."""
+    """Write a .gitignore for secrets and stores, unless there is one; returns what was written."""
     if (folder / ".gitignore").exists():
         return []
     shutil.copyfile(_STARTERS / "gitignore", folder / ".gitignore")
@@ -79,7 +81,7 @@ def _ignore(folder: Path) -> list[str]:
 
 def _next_steps(folder: Path, config: str) -> Iterator[str]:
     if folder != Path():
-        yield f"Now: cd {shlex.quote(str(folder))}"
+        yield f"Next: cd {shlex.quote(str(folder))}"
     for number, line in enumerate(config.splitlines(), 1):
         if "# EDIT" in line:
             yield f"  edit config.toml:{number}   {line.partition('# EDIT')[0].strip()}"
@@ -90,16 +92,17 @@ def _refuse_taken(folder: Path, names: tuple[str, ...], remedy: str) -> None:
     taken = [name for name in names if (folder / name).exists()]
     if taken:
         raise RowcallError(
-            f"{folder.resolve()} already holds {', '.join(taken)}", remedy=f"name another folder: {remedy}"
+            f"{folder.resolve()} already contains {', '.join(taken)}", remedy=f"name another folder: {remedy}"
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise RowcallError(f"{folder}: cannot be made: {error.strerror}") from None
+        what = f"{folder}: the folder cannot be created: {error.strerror}"
+        raise RowcallError(what, remedy="name another folder") from None
 
 
 def _demo() -> Path:
-    """The demo's files: inside the installed package, or in the checkout that it is installed from."""
+    """Return the folder with the demo: inside the installed package, or in the checkout of an editable install."""
     package = Path(rowcall.__file__).parent
     installed = package / "demo"
     return installed if installed.is_dir() else package.parents[1] / "examples" / "reviews"

@@ -1,1 +1,1 @@
-"""Verbs for other programs: mock, schema, completion."""
+"""Verbs that serve other programs: mock, schema, completion."""

@@ -1,4 +1,4 @@
-"""The JSON Schema of a config file, as people write it, with what ``config.example.toml`` says about each key."""
+"""The JSON Schema of a config file; ``config.example.toml`` gives the description of each key."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ import rowcall
 from rowcall.config import Config, KeyPath, key_lines
 
 _OFF = re.compile(r"^# (?=\[[a-z.]+\]|[A-Za-z_-]+ = )", re.MULTILINE)
-"""What makes a line of the example one that is off."""
+"""Marks a key of the example that is commented out because it is off by default."""
 _DERIVED = {"Config": ("name", "store", "request"), "StoreTable": ("path",)}
-"""Keys that a loaded config always has, and a file need not say."""
+"""Keys that a loaded config always has, but a file may leave out."""
 
 
 def config_schema() -> dict[str, Any]:
-    """The schema, with a description for each key."""
+    """Return the schema, with a description for each key."""
     schema = Config.model_json_schema(by_alias=True)
-    _let_out_derived(schema)
+    for model, names in _DERIVED.items():
+        table = schema if model == "Config" else schema["$defs"][model]
+        table["required"] = [name for name in table.get("required", []) if name not in names]
     for path, words in _descriptions().items():
         found = _property(schema, path)
         if found is not None:
@@ -26,14 +28,8 @@ def config_schema() -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "A config of rowcall"}
 
 
-def _let_out_derived(schema: dict[str, Any]) -> None:
-    for model, names in _DERIVED.items():
-        table = schema if model == "Config" else schema["$defs"][model]
-        table["required"] = [name for name in table.get("required", []) if name not in names]
-
-
 def _property(schema: dict[str, Any], path: KeyPath) -> dict[str, Any] | None:
-    """The part of the schema that is about a key."""
+    """Return the part of the schema that describes a key."""
     node: dict[str, Any] | None = schema
     for name in path:
         node = _table(schema, node or {}).get("properties", {}).get(name)
@@ -41,7 +37,7 @@ def _property(schema: dict[str, Any], path: KeyPath) -> dict[str, Any] | None:
 
 
 def _table(schema: dict[str, Any], node: dict[str, Any]) -> dict[str, Any]:
-    """The table that a property holds, through references and ``Table | None``."""
+    """Return the table that a property holds, following references and ``Table | None``."""
     for option in (node, *node.get("anyOf", ())):
         if name := option.get("$ref", "").rpartition("/")[2]:
             found: dict[str, Any] = schema["$defs"][name]
@@ -50,7 +46,7 @@ def _table(schema: dict[str, Any], node: dict[str, Any]) -> dict[str, Any]:
 
 
 def _descriptions() -> dict[KeyPath, str]:
-    """The sentence behind each key in the example, by its path; keys that are off too."""
+    """Return the comment behind each key of the example, by its path; also for keys that are commented out."""
     text = _OFF.sub("", _example().read_text(encoding="utf-8"))
     lines = text.splitlines()
     behind = {path: lines[number - 1].partition("  # ")[2] for path, number in key_lines(text).items()}
@@ -58,7 +54,7 @@ def _descriptions() -> dict[KeyPath, str]:
 
 
 def _example() -> Path:
-    """The example: inside the installed package, or in the checkout that it is installed from."""
+    """Return the example file: inside the installed package, or in the checkout of an editable install."""
     package = Path(rowcall.__file__).parent
     installed = package / "config.example.toml"
     return installed if installed.is_file() else package.parents[1] / "config.example.toml"

@@ -1,4 +1,4 @@
-"""``rowcall mock``: the fake API on a port."""
+"""``rowcall mock``: serve the fake API on a port."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rowcall.mock import Faults, MockAPI, serve
 
 
 def _read_by(parse: Callable[[Any], float]) -> Callable[[click.Context, click.Parameter, Any], float]:
-    """A callback that reads an option as the config reads such values."""
+    """Return a callback that reads an option as the config reads the same value."""
 
     def callback(ctx: click.Context, param: click.Parameter, value: Any) -> float:
         try:
@@ -29,16 +29,21 @@ _SHARE: dict[str, Any] = {"callback": _read_by(parse_share), "metavar": "SHARE",
 
 
 @click.command(epilog="Example: rowcall mock --port 8080 --errors 5% --latency 200ms")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="0 takes any free one.")
-@click.option("--latency", default="50ms", **_DURATION, help="From request to answer.")
-@click.option("--rate-limit", default="0.3%", **_SHARE, help="Share of 429 with Retry-After.")
-@click.option("--retry-after", default="1s", **_DURATION, help="What such a 429 asks for.")
-@click.option("--errors", default="1%", **_SHARE, help="Share of 500.")
-@click.option("--resets", default="0%", **_SHARE, help="Share of connections reset.")
-@click.option("--capacity", type=click.IntRange(1), help="Calls answered at once; more get 429.")
-@click.option("--seed", type=int, default=0, help="Another seed, other faults.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="0 picks a free port.")
+@click.option("--latency", default="50ms", **_DURATION, help="Time from request to answer.")
+@click.option("--rate-limit", default="0.3%", **_SHARE, help="Share of calls answered with 429 and Retry-After.")
+@click.option("--retry-after", default="1s", **_DURATION, help="How long such a 429 asks to wait.")
+@click.option("--errors", default="1%", **_SHARE, help="Share of calls answered with 500.")
+@click.option("--resets", default="0%", **_SHARE, help="Share of calls whose connection is reset.")
+@click.option(
+    "--capacity", type=click.IntRange(1), metavar="N", help="At most N calls at a time; more are answered with 429."
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="A different seed gives faults to other calls.")
 def mock(port: int, latency: float, capacity: int | None, **faults: Any) -> None:
-    """A fake API on a port of this machine, OpenAI-shaped, that answers by reading the text; Ctrl+C ends it."""
+    """Serve a fake API on a port of this machine, in the shape of OpenAI's. Ctrl+C ends it.
+
+    It answers whether the text of a request is positive, negative or neutral.
+    """
     drawn = Faults(
         rate_limited=faults["rate_limit"],
         retry_after=faults["retry_after"],

@@ -1,4 +1,4 @@
-"""Where in the config a problem is, when its words begin with the path of a setting."""
+"""Finds the line of the config that a problem is about, if its message begins with the path of a setting."""
 
 from __future__ import annotations
 
@@ -14,19 +14,23 @@ _PART = re.compile(r"\[(\d+)\]|([\w-]+)")
 
 
 def problems_of(error: RowcallError, config: Config) -> Iterator[Problem]:
-    """The faults that an error tells of, each with the file and line that it is about where one is named."""
+    """Yield the problems that an error reports, each with the file, and the line if it names a setting."""
     if isinstance(error, ConfigError):
-        yield from (_located(problem, config) for problem in error.problems)
+        for problem in error.problems:
+            if _PATH.fullmatch(problem.where):
+                where = config.where(_key_path(problem.where))
+                problem = Problem(where, f"{problem.where}: {problem.what}", problem.remedy)
+            yield problem
         return
     *lines, last = error.message.split("\n")
     for line in lines:
-        yield _of_line(line, "", config)
-    yield _of_line(last, error.remedy, config)
+        yield _problem_of_line(line, "", config)
+    yield _problem_of_line(last, error.remedy, config)
 
 
 @contextmanager
-def placed(config: Config) -> Iterator[None]:
-    """Templates that do not fit are reported with the lines that they stand on.
+def with_config_lines(config: Config) -> Iterator[None]:
+    """Report templates that do not fit the input with the lines of the config that they stand on.
 
     Raises:
         ConfigError: instead of a TemplateError.
@@ -37,19 +41,12 @@ def placed(config: Config) -> Iterator[None]:
         raise ConfigError(*problems_of(error, config)) from None
 
 
-def _located(problem: Problem, config: Config) -> Problem:
-    """A problem whose place is the path of a setting gets its line."""
-    if not _PATH.fullmatch(problem.where):
-        return problem
-    return Problem(config.where(_path(problem.where)), f"{problem.where}: {problem.what}", problem.remedy)
-
-
-def _of_line(line: str, remedy: str, config: Config) -> Problem:
+def _problem_of_line(line: str, remedy: str, config: Config) -> Problem:
     found = _PATH.match(line)
     named = found is not None and line[found.end() : found.end() + 2] == ": "
-    where = config.where(_path(found[0])) if found and named else str(config.file)
+    where = config.where(_key_path(found[0])) if found and named else str(config.file)
     return Problem(where, line, remedy)
 
 
-def _path(dotted: str) -> KeyPath:
+def _key_path(dotted: str) -> KeyPath:
     return tuple(int(number) if number else name for number, name in _PART.findall(dotted))

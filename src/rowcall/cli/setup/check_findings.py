@@ -1,6 +1,6 @@
-"""Everything that can be found wrong before a call is made: secrets, templates, every row of the input.
+"""Finds everything that is wrong before a call is made: secrets, templates, every record of the input.
 
-Nothing is sent and nothing is written but to a temporary folder; memory stays flat whatever the input holds.
+Nothing is sent, and nothing is written outside of a temporary folder. Memory use does not grow with the input.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rowcall.cli.setup.shown_requests import Marks, Preview, ShownRequest
-from rowcall.cli.shared.config_places import problems_of
+from rowcall.cli.setup.request_preview import RequestPreview, SecretPlaceholders, ShownRequest
+from rowcall.cli.shared.problem_lines import problems_of
 from rowcall.client.network import make_network
 from rowcall.config import Config
 from rowcall.model import json_values
@@ -34,10 +34,10 @@ from rowcall.templates.compile import TemplateTree
 
 T = TypeVar("T")
 
-MOST_PROBLEMS = 100
-"""Problems that are kept to be shown; more are counted."""
-FIRST = 2
-"""Records whose requests are shown."""
+PROBLEMS_KEPT = 100
+"""So many problems are kept to be shown; further ones are only counted."""
+REQUESTS_SHOWN = 2
+"""The requests of so many records are shown."""
 
 
 @dataclass(slots=True)
@@ -45,15 +45,15 @@ class Findings:
     """What was found.
 
     Attributes:
-        records: rows read.
-        rendered: those whose request can be built.
-        repeated: the same record once more.
-        clashes: rows whose key came before with other content.
-        keyless: rows without a usable key.
+        records: how many were read.
+        rendered: how many of them give a valid request.
+        repeated: how many are exact duplicates of an earlier record.
+        clashes: how many have the key of an earlier record, but different content.
+        keyless: how many have no usable key.
         set_aside: lines that cannot be read and will be set aside.
-        first: the first requests, with the place of their record.
-        sample: the first record that can be called for.
-        handler: the requests are made by a handler, which is not run.
+        first: the first requests, each with the place of its record.
+        sample: the key and the data of the first record that is fit for a call.
+        handler: whether a handler makes the requests; it is not run here.
         problems: the first of them; ``problem_count`` is how many there are.
     """
 
@@ -70,37 +70,39 @@ class Findings:
     problem_count: int = 0
 
     def add(self, problem: Problem) -> None:
-        """Take a problem in, once."""
+        """Add a problem, unless it is there already."""
         if problem in self.problems:
             return
         self.problem_count += 1
-        if len(self.problems) < MOST_PROBLEMS:
+        if len(self.problems) < PROBLEMS_KEPT:
             self.problems.append(problem)
 
     def tried(self, work: Callable[[], T], config: Config) -> T | None:
-        """What ``work`` gives; where it cannot, its problems are taken in and None comes back."""
+        """Return what ``work`` returns; if it raises, add its problems and return None."""
         try:
             return work()
         except InputError as error:
-            self.add(_of_input(error))
+            self.add(Problem(error.where, error.message.removeprefix(f"{error.where}: "), error.remedy))
         except RowcallError as error:
             for problem in problems_of(error, config):
                 self.add(problem)
         return None
 
 
-def examine(config: Config) -> Findings:
-    """Look at everything. Reads files and runs the commands that give secrets: blocks."""
+def find_problems(config: Config) -> Findings:
+    """Check everything. Blocks: it reads files, and runs the commands that print secrets."""
     findings = Findings()
     resolved = findings.tried(config.resolve, config)
     if resolved is not None:
         findings.tried(lambda: make_network(resolved), config)
-    calls = findings.tried(lambda: calls_of(config.masked(Marks(config.folder))), config)
+    calls = findings.tried(lambda: calls_of(config.masked(SecretPlaceholders(config.folder))), config)
     findings.tried(lambda: make_prices(config), config)
-    preview = None if config.handler else findings.tried(lambda: Preview(config), config)
+    preview = None if config.handler else findings.tried(lambda: RequestPreview(config), config)
     findings.handler = config.handler is not None
     key = findings.tried(lambda: compile_key(config.input.key), config)
-    source = findings.tried(lambda: open_input(_setting_bad_lines_aside(config)), config)
+    # Bad lines are set aside here, whatever the config says, so that one does not hide those after it.
+    skipping = config.model_copy(update={"input": config.input.model_copy(update={"on_bad": "skip"})})
+    source = findings.tried(lambda: open_input(skipping), config)
     if source is None or findings.tried(lambda: (source.columns(),), config) is None:
         return findings
     if config.output_path:
@@ -108,53 +110,48 @@ def examine(config: Config) -> Findings:
     trees = [*(calls.trees if calls else ()), *([key.tree] if key and key.tree else [])]
     if not findings.tried(lambda: _fit(config, trees, source), config):
         preview = key = None
-    with tempfile.TemporaryDirectory(prefix="rowcall-") as folder, closing(_Seen(Path(folder))) as seen:
-        _Reading(findings, preview, key, seen).read(source, Path(folder) / "bad.jsonl", config)
+    with tempfile.TemporaryDirectory(prefix="rowcall-") as folder, closing(_SeenKeys(Path(folder))) as seen:
+        _InputCheck(findings, preview, key, seen).read(source, Path(folder) / "bad.jsonl", config)
     return findings
 
 
 def _fit(config: Config, trees: list[TemplateTree], source: Source) -> bool:
-    """True; raises where a template or the handler does not fit the columns."""
+    """Return True; raises if a template or the handler does not fit the columns."""
     check_columns(trees, source.columns())
     check_handler_columns(config, source.columns())
     return True
 
 
-def _setting_bad_lines_aside(config: Config) -> Config:
-    """So that one bad line does not hide those after it."""
-    return config.model_copy(update={"input": config.input.model_copy(update={"on_bad": "skip"})})
-
-
 @dataclass(frozen=True, slots=True)
-class _Reading:
-    """One reading of the input; ``preview`` and ``key`` are None where they are known not to fit it."""
+class _InputCheck:
+    """Checks every record of the input; ``preview`` and ``key`` are None if they cannot be used."""
 
     findings: Findings
-    preview: Preview | None
+    preview: RequestPreview | None
     key: Key | None
-    seen: _Seen
+    seen: _SeenKeys
 
     def read(self, source: Source, bad_lines: Path, config: Config) -> None:
-        """Read every row."""
+        """Read and check every record."""
         source.quarantine = bad_lines
-        self.findings.tried(lambda: self._all(source), config)
+        self.findings.tried(lambda: self._check_all(source), config)
         for problem in _bad_lines(bad_lines, source, by_row=config.input.sql is not None):
             if config.input.on_bad == "skip":
                 self.findings.set_aside += 1
             else:
                 self.findings.add(problem)
 
-    def _all(self, source: Source) -> None:
+    def _check_all(self, source: Source) -> None:
         for record in source:
             self.findings.records += 1
             try:
-                self._one(record)
+                self._check(record)
             except TemplateError as error:
                 self.findings.add(Problem(record.where, error.message, error.remedy))
             except (ValueError, TypeError) as error:
                 self.findings.add(Problem(record.where, str(error)))
 
-    def _one(self, record: Record) -> None:
+    def _check(self, record: Record) -> None:
         payload = json_values.dumps(record.data)
         key = self._key(record, payload)
         if self.preview is not None:
@@ -162,10 +159,10 @@ class _Reading:
         if self.preview is not None or self.findings.handler:
             self.findings.sample = self.findings.sample or (key, record.data)
 
-    def _show(self, preview: Preview, key: str, record: Record) -> None:
+    def _show(self, preview: RequestPreview, key: str, record: Record) -> None:
         shown = preview.show(key, record.data)
         self.findings.rendered += 1
-        if len(self.findings.first) < FIRST:
+        if len(self.findings.first) < REQUESTS_SHOWN:
             self.findings.first.append((record.where, shown))
 
     def _key(self, record: Record, payload: bytes) -> str:
@@ -188,18 +185,18 @@ class _Reading:
             self.findings.repeated += 1
             return
         self.findings.clashes += 1
-        what = f"the key {key!r} came before with other content, at {before.where}"
-        self.findings.add(Problem(where, what, "make the keys unique, or take one of the two records out"))
+        what = f"the key {key!r} is already that of a different record, at {before.where}"
+        self.findings.add(Problem(where, what, "make the keys unique, or remove one of the two records"))
 
 
 @dataclass(frozen=True, slots=True)
-class _Before:
+class _EarlierRecord:
     where: str
     same: bool
 
 
-class _Seen:
-    """Keys by their hashes, on disk: an input may hold more than memory does."""
+class _SeenKeys:
+    """The hashes of the keys so far, on disk, because an input may be larger than memory."""
 
     def __init__(self, folder: Path) -> None:
         self._connection = sqlite3.connect(folder / "seen", isolation_level=None)
@@ -208,29 +205,24 @@ class _Seen:
         self._connection.execute("CREATE TABLE seen (key BLOB PRIMARY KEY, content BLOB, place TEXT) WITHOUT ROWID")
         self._connection.execute("BEGIN")
 
-    def note(self, key: str, payload: bytes, where: str) -> _Before | None:
-        """Keep a key; what came before under it, if anything did."""
+    def note(self, key: str, payload: bytes, where: str) -> _EarlierRecord | None:
+        """Store a key; returns the earlier record with the same key, if there is one."""
         hashes = blake2b(key.encode(), digest_size=16).digest(), blake2b(payload, digest_size=8).digest()
         if self._connection.execute("INSERT OR IGNORE INTO seen VALUES (?, ?, ?)", (*hashes, where)).rowcount:
             return None
         row = self._connection.execute("SELECT content, place FROM seen WHERE key = ?", hashes[:1]).fetchone()
-        return _Before(row[1], row[0] == hashes[1])
+        return _EarlierRecord(row[1], row[0] == hashes[1])
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the temporary database."""
         self._connection.close()
 
 
 def _bad_lines(file: Path, source: Source, *, by_row: bool) -> Iterator[Problem]:
-    """What the reading set aside."""
+    """Yield a problem for each line that was set aside."""
     if not file.exists():
         return
     with file.open(encoding="utf-8") as lines:
         for bad in map(json.loads, lines):
-            yield Problem(
-                f"{source.name}, row {bad['line']}" if by_row else f"{source.name}:{bad['line']}", bad["reason"]
-            )
-
-
-def _of_input(error: InputError) -> Problem:
-    return Problem(error.where, error.message.removeprefix(f"{error.where}: "), error.remedy)
+            where = f"{source.name}, row {bad['line']}" if by_row else f"{source.name}:{bad['line']}"
+            yield Problem(where, bad["reason"])

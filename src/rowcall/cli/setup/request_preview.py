@@ -1,4 +1,4 @@
-"""The request of a record as it would be sent now, with a name in the place of every secret."""
+"""Builds the request of a record as it would be sent now, with a name in place of every secret."""
 
 from __future__ import annotations
 
@@ -19,38 +19,45 @@ from rowcall.run.make_calls import provider_of
 from rowcall.sources.keys import input_hash, request_hash
 
 _CURL_ADDS = ("host", "content-length")
-"""Headers that every client writes by itself."""
+"""Headers that curl adds by itself."""
 _JOIN = " \\\n  "
 _NUL = "; printf '\\000'; "
-"""Between two parts of a body: no word of a command can hold a NUL."""
+"""Between two parts of a body: a word of a command cannot contain a NUL."""
 
 
 @dataclass(slots=True)
-class Marks:
-    """Stand-ins for secrets, which no text holds by chance: how a shell gets the secret behind each."""
+class SecretPlaceholders:
+    """Gives out placeholders for secrets, and replaces them in a finished request.
+
+    A placeholder is random, so that no other text of the request can contain it.
+
+    Attributes:
+        folder: where the config is; files that hold secrets are relative to it.
+        expressions: by placeholder, the shell expression that gives the secret.
+    """
 
     folder: Path
-    by_mark: dict[str, str] = field(default_factory=dict)
+    expressions: dict[str, str] = field(default_factory=dict)
 
     def __call__(self, reference: Reference) -> str:
-        """A new stand-in; it goes unchanged through headers, URLs and JSON."""
-        mark = f"SECRET-{secrets.token_hex(8)}"
-        self.by_mark[mark] = self._expression(reference)
-        return mark
+        """Return a new placeholder; headers, URLs and JSON leave its characters unchanged."""
+        placeholder = f"SECRET-{secrets.token_hex(8)}"
+        self.expressions[placeholder] = self._expression(reference)
+        return placeholder
 
     def named(self, text: str) -> str:
-        """The text with each secret by its name, ``$OPENAI_API_KEY``."""
+        """Return the text with each secret by its name, such as ``$OPENAI_API_KEY``."""
         return self._replaced(text, str, str)
 
     def quoted(self, text: str) -> str:
-        """The text as one word of a shell that puts the secrets in."""
+        """Return the text quoted as one word for a shell, which fills in the secrets."""
         return self._replaced(text, shell_word, '"{}"'.format) or "''"
 
     def _replaced(self, text: str, plain: Callable[[str], str], secret: Callable[[str], str]) -> str:
-        if not self.by_mark:
+        if not self.expressions:
             return plain(text) if text else ""
-        parts = re.split("(" + "|".join(self.by_mark) + ")", text)
-        return "".join(secret(self.by_mark[part]) if part in self.by_mark else plain(part) for part in parts if part)
+        parts = (part for part in re.split("(" + "|".join(self.expressions) + ")", text) if part)
+        return "".join(secret(self.expressions[p]) if p in self.expressions else plain(p) for p in parts)
 
     def _expression(self, reference: Reference) -> str:
         match reference.kind:
@@ -64,7 +71,7 @@ class Marks:
 
 @dataclass(frozen=True, slots=True)
 class ShownRequest:
-    """A request that can be shown: no secret is in it. ``body`` is text."""
+    """A request without secrets, which can be shown; ``body`` is text."""
 
     method: str
     url: str
@@ -73,11 +80,11 @@ class ShownRequest:
     curl: str
 
     def as_json(self) -> dict[str, Any]:
-        """For ``show --json``."""
+        """Return it as ``show --json`` prints it."""
         return {"method": self.method, "url": self.url, "headers": dict(self.headers), "body": self.body or None}
 
     def lines(self, longest: int | None = None) -> list[str]:
-        """For a terminal; the body is cut at ``longest`` characters."""
+        """Return its lines for a terminal; the body is cut at ``longest`` characters."""
         body = clean(self.body)
         if longest is not None and len(body) > longest:
             body = f"{body[:longest]}... ({len(body):,} characters)"
@@ -85,8 +92,8 @@ class ShownRequest:
         return [f"{self.method} {clean(self.url)}", *headers, *([body] if body else [])]
 
 
-class Preview:
-    """Builds the requests of a config without its secrets; nothing is looked up but files that hold none.
+class RequestPreview:
+    """Builds the requests of a config without its secrets: it reads no variables, key files or command output.
 
     Raises:
         ConfigError: a file that cannot be read, a value that cannot be used.
@@ -94,12 +101,12 @@ class Preview:
     """
 
     def __init__(self, config: Config) -> None:
-        self._marks = Marks(config.folder)
+        self._placeholders = SecretPlaceholders(config.folder)
         self._request_hash = request_hash(config.fingerprint())
-        self.provider: Provider = provider_of(config.masked(self._marks))
+        self.provider: Provider = provider_of(config.masked(self._placeholders))
 
     def show(self, key: str, data: Mapping[str, Any]) -> ShownRequest:
-        """The request of one record.
+        """Build the request of one record.
 
         Raises:
             TemplateError: a template cannot be rendered for it.
@@ -111,12 +118,12 @@ class Preview:
         return self._shown(request.method, str(request.url), headers, request.content)
 
     def _shown(self, method: str, url: str, headers: Mapping[str, str], content: bytes) -> ShownRequest:
-        named, body = self._marks.named, content.decode("utf-8", "replace")
+        named, body = self._placeholders.named, content.decode("utf-8", "replace")
         shown = {name: named(value) for name, value in headers.items()}
         return ShownRequest(method, named(url), shown, named(body), self._curl(method, url, headers, body))
 
     def _curl(self, method: str, url: str, headers: Mapping[str, str], body: str) -> str:
-        quoted = self._marks.quoted
+        quoted = self._placeholders.quoted
         words = [f"curl -X {quoted(method)} {quoted(url)}"]
         if any(sign in url for sign in "[]{}"):
             words.append("--globoff")  # otherwise curl reads these signs as several URLs

@@ -1,4 +1,4 @@
-"""``rowcall verify``: whether input, store and export belong together."""
+"""``rowcall verify``: check that input, store and export agree."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from pathlib import Path
 
 import click
 
-from rowcall.cli.setup.shown_requests import Marks
-from rowcall.cli.shared.common import config_argument, json_option, only_kind, print_json
+from rowcall.cli.setup.request_preview import SecretPlaceholders
+from rowcall.cli.shared.console import print_json
+from rowcall.cli.shared.flags import config_argument, json_option
+from rowcall.cli.shared.job_lookup import only_kind
 from rowcall.config import Config, load
 from rowcall.engine.run_parts import RunParts
 from rowcall.model.errors import Exit, OutputError
-from rowcall.model.job import Record, Status
-from rowcall.progress import clean
+from rowcall.model.job import Status
+from rowcall.progress import clean, counted
 from rowcall.run.assembly import assemble
 from rowcall.run.job_store import open_reader
 from rowcall.run.write_output import write_output
 from rowcall.store.base import Reader
-from rowcall.store.types import Entry
 
 GROUP = 500
 """Records compared at a time."""
@@ -30,7 +31,7 @@ GROUP = 500
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that is not as it should be: how often, one place, what to do."""
+    """A fault that was found: how often, one place, what to do."""
 
     what: str
     count: int
@@ -44,7 +45,7 @@ class Finding:
 
 @dataclass(slots=True)
 class VerifyReport:
-    """What ``verify`` found; ``notes`` are things to know that are no faults."""
+    """What ``verify`` found; ``notes`` are remarks that are not faults."""
 
     kind: str
     records: int = 0
@@ -55,7 +56,7 @@ class VerifyReport:
 
     @property
     def sound(self) -> bool:
-        """Nothing was found."""
+        """Whether no fault was found."""
         return not self.findings
 
 
@@ -63,10 +64,10 @@ class VerifyReport:
 @config_argument
 @json_option
 def verify(config: Path, as_json: bool) -> int:
-    """See whether input, store and export belong together; nothing is changed.
+    """Check that input, store and export agree. Nothing is changed.
 
-    The file is sound, each record of the input is in the store once, each answer can be read, and the export is, line
-    by line, what would be written now. Exit 2 where one of these is not so.
+    The store must not be damaged, it must hold each record of the input once, each answer must be readable, and the
+    export must be, line by line, what would be written now. Exit 2 if one of these fails.
     """
     verdict = asyncio.run(_verify(load(config)))
     if as_json:
@@ -80,58 +81,60 @@ def _lines(verdict: VerifyReport) -> Iterator[str]:
     yield from map(str, verdict.findings)
     yield from (f"note: {clean(note)}" for note in verdict.notes)
     yield (
-        f"{verdict.kind}: {verdict.records:,} records, {verdict.jobs:,} in the store, {verdict.answers:,} answers,"
-        f" {'sound' if verdict.sound else 'not sound'}"
+        f"{verdict.kind}: {verdict.records:,} records in the input, {verdict.jobs:,} in the store,"
+        f" {verdict.answers:,} answers: {'all sound' if verdict.sound else 'not sound'}"
     )
 
 
 async def _verify(config: Config) -> VerifyReport:
     async with await open_reader(config) as reader:
         verdict = VerifyReport(only_kind(await reader.kinds(), config.name, config.store_location))
-        await _look_at_store(reader, verdict)
+        await _check_store(reader, verdict)
         if not verdict.sound:
-            verdict.notes.append("input and export are not compared with a store that is not sound")
+            verdict.notes.append("input and export were not compared, because the store has faults")
         elif config.input.path == "-":
-            verdict.notes.append("standard input cannot be read again; only the store was looked at")
+            verdict.notes.append("standard input cannot be read again; only the store was checked")
         else:
-            parts = await asyncio.to_thread(lambda: assemble(config.masked(Marks(config.folder))))
-            await _Comparison(reader, config, parts, verdict).make()
+            parts = await asyncio.to_thread(lambda: assemble(config.masked(SecretPlaceholders(config.folder))))
+            await _Comparison(reader, config, parts, verdict).compare()
     return verdict
 
 
-async def _look_at_store(reader: Reader, verdict: VerifyReport) -> None:
+async def _check_store(reader: Reader, verdict: VerifyReport) -> None:
     counts = await reader.counts(verdict.kind)
     verdict.jobs, verdict.answers = counts.total, counts.of(Status.DONE)
-    restore = "restore a backup: rowcall backup makes them"
-    verdict.findings += [Finding("the file is damaged", 1, fault, restore) for fault in await reader.check()]
-    again = "have it called again: rowcall retry KEY --done, then rowcall run"
+    restore = "restore a backup (rowcall backup makes them)"
+    verdict.findings += [Finding("the store is damaged", 1, fault, restore) for fault in await reader.check()]
+    again = "call the API for it again: rowcall retry KEY --done, then rowcall run"
     verdict.findings += [Finding(f.what, f.count, f.sample_key, again) for f in await reader.flaws(verdict.kind)]
 
 
 @dataclass(frozen=True, slots=True)
 class _Comparison:
-    """The input and the export against the store."""
+    """Compares the input and the export with the store."""
 
     reader: Reader
     config: Config
     parts: RunParts
     verdict: VerifyReport
 
-    async def make(self) -> None:
-        """Compare; findings and notes go into the verdict."""
+    async def compare(self) -> None:
+        """Compare; findings and notes are added to the verdict."""
         await self._compare_input()
         if self.config.output_path is None or self.config.output.path == "-":
-            self.verdict.notes.append("[output] names no file to compare")
+            self.verdict.notes.append("[output] names no file, so there is no export to compare")
         elif (self.config.output.format or self.config.output_format) in ("sqlite", "parquet"):
-            self.verdict.notes.append("[output] is no text, and not compared")
+            self.verdict.notes.append("the export is not a text file, and was not compared")
         elif await self.reader.live_runs(self.verdict.kind):
-            self.verdict.notes.append("a run is alive; it writes the export at its end")
+            self.verdict.notes.append("the export was not compared: a run is live, and writes it at its end")
         else:
             await self._compare_export(self.config.output_path)
 
     async def _compare_input(self) -> None:
-        missing, edited, records = _Counted(), _Counted(), iter(self.parts.source)
-        while group := await asyncio.to_thread(lambda: [self._known(each) for each in islice(records, GROUP)]):
+        missing, edited, records = _RecordCount(), _RecordCount(), iter(self.parts.source)
+        while group := await asyncio.to_thread(
+            lambda: [self.parts.keying.entry(each) for each in islice(records, GROUP)]
+        ):
             self.verdict.records += len(group)
             found = await self.reader.answers(self.verdict.kind, list({entry.key for entry in group}))
             for entry in group:
@@ -140,16 +143,13 @@ class _Comparison:
                 elif found[entry.key].input_hash != entry.input_hash:
                     edited.add(f"{entry.where}, key {entry.key}")
         if missing.count:
-            what, remedy = "not in the store", "bring it in: rowcall run"
+            what, remedy = "not in the store", "add it with: rowcall run"
             self.verdict.findings.append(Finding(what, missing.count, missing.first, remedy))
         if edited.count:
-            note = (
-                f"{edited.count:,} edited since they were brought in, such as {edited.first}; rowcall run sees to them"
-            )
+            them = "it" if edited.count == 1 else "them"
+            said = f"{counted(edited.count, 'record')} changed in the input since it was read"
+            note = f"{said}, for example {edited.first}; rowcall run calls the API for {them} again"
             self.verdict.notes.append(note)
-
-    def _known(self, record: Record) -> Entry:
-        return self.parts.keying.entry(record)
 
     async def _compare_export(self, path: Path) -> None:
         with tempfile.TemporaryDirectory(prefix="rowcall-") as folder:
@@ -157,12 +157,14 @@ class _Comparison:
             await write_output(self.config, self.parts, self.reader, fresh, format_=self.config.output.format)
             difference = await asyncio.to_thread(_difference, path, fresh)
         if difference:
-            remedy = "write it anew: rowcall export"
-            self.verdict.findings.append(Finding("the export is not what the store holds", 1, difference, remedy))
+            remedy = "write it again with: rowcall export"
+            self.verdict.findings.append(Finding("the export differs from the store", 1, difference, remedy))
 
 
 @dataclass(slots=True)
-class _Counted:
+class _RecordCount:
+    """How many records, and where the first one is."""
+
     count: int = 0
     first: str = ""
 
@@ -172,12 +174,12 @@ class _Counted:
 
 
 def _difference(path: Path, fresh: Path) -> str:
-    """The first line in which two files differ; empty where they do not."""
+    """Return the first line in which two files differ; empty if they are the same."""
     try:
         with path.open("rb") as ours, fresh.open("rb") as theirs:
             pairs = enumerate(zip_longest(ours, theirs), 1)
             return next((f"{path.name}:{number}" for number, (a, b) in pairs if a != b), "")
     except FileNotFoundError:
-        return f"{path.name} is not there"
+        return f"{path.name} does not exist"
     except OSError as error:
         raise OutputError(f"{path} cannot be read: {error.strerror}") from error

@@ -1,4 +1,4 @@
-"""``rowcall run --rehearse``: the whole config against the fake API, on a copy of the store."""
+"""``rowcall run --rehearse``: run the whole config against the fake API, on a copy of the store."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from typing import Any
 import click
 
 from rowcall.cli.running.run_messages import input_text, start_text
-from rowcall.cli.setup.checks import Findings, examine
-from rowcall.cli.setup.forecast import ASSUMED, Foresight, Measured, foresee
-from rowcall.cli.setup.shown_requests import Marks, Preview
+from rowcall.cli.setup.check_findings import Findings, find_problems
+from rowcall.cli.setup.forecast import ASSUMED_LATENCY, Forecast, SampleTotals, make_forecast
+from rowcall.cli.setup.request_preview import RequestPreview, SecretPlaceholders
 from rowcall.client.network import Network
 from rowcall.config import Config, KeyPath
 from rowcall.engine.options import Options, Report
@@ -35,58 +35,57 @@ from rowcall.run.make_calls import make_mock, provider_of, request_caller
 from rowcall.run.open_input import open_input
 from rowcall.run.pipeline import Assembling, Pipeline
 
-FOR = 20.0
-"""Seconds that a rehearsal takes, at most."""
-_CUT = "rehearsed"
-"""Why a rehearsal ends that is over before its run is."""
-_ENOUGH = 3
-"""Records for each slot that must have ended before the measured speed says more than the settings."""
-_SHOWN = 10
-"""Problems that are shown."""
+LONGEST = 20.0
+"""A rehearsal takes at most so many seconds."""
+_TIME_UP = "rehearsed"
+"""The reason of the stop of a rehearsal that ends before all records are done."""
+_ENOUGH_PER_SLOT = 3
+"""Once so many records per slot have ended, the measured speed is a better estimate than the settings."""
+_PROBLEMS_SHOWN = 10
 _LATENCY: KeyPath = ("api", "mock", "latency")
 
 
-def rehearse(config: Config, options: Options, *, quiet: bool, lasting: float = FOR) -> Exit:
-    """Rehearse a run, and say what the real one will take and what would go wrong in it.
+def rehearse(config: Config, options: Options, *, quiet: bool, longest: float = LONGEST) -> Exit:
+    """Rehearse a run, and print what the real one will take and what would go wrong in it.
 
     Args:
         config: of the real run.
         options: of the real run; nothing is exported.
-        quiet: only the outcome is said.
-        lasting: seconds, at most.
+        quiet: print only the result.
+        longest: how many seconds it may take.
 
     Raises:
-        RowcallError: there is a handler, whose calls may go anywhere; or what the real run would raise.
+        RowcallError: the config has a handler; or what the real run would raise.
     """
     if config.handler:
-        what = f"the calls of {config.handler.path} cannot be rehearsed: they may go anywhere"
-        raise RowcallError(what, remedy="rowcall run -n 5 tries the first five records in earnest")
-    findings = examine(config)
-    foresight = foresee(config, open_input(config), Preview(config), keep=([], 0))
-    latency, known = _latency(config, foresight)
-    report = asyncio.run(_run(config, replace(options, output=None), latency, lasting, quiet=quiet))
-    click.echo("\n  ".join(_outcome(config, report, foresight, f"{latency_text(latency)} a call{known}")))
-    click.echo("\n  ".join(_troubles(findings, report)))
+        what = f"the handler {config.handler.path} cannot be rehearsed: its calls may go anywhere"
+        raise RowcallError(what, remedy="try the first five records for real with: rowcall run -n 5")
+    findings = find_problems(config)
+    forecast, _ = make_forecast(config, open_input(config), RequestPreview(config))
+    latency, known = _latency(config, forecast)
+    report = asyncio.run(_run(config, replace(options, output=None), latency, longest, quiet=quiet))
+    click.echo("\n  ".join(_result_lines(config, report, forecast, f"{latency_text(latency)} per call{known}")))
+    click.echo("\n  ".join(_problem_lines(findings, report)))
     return Exit.SOME_FAILED if findings.problem_count or report.tally.failed else Exit.DONE
 
 
-def _latency(config: Config, foresight: Foresight) -> tuple[float, str]:
-    """How long the fake API takes: as the config says, as the real one took, or a second."""
+def _latency(config: Config, forecast: Forecast) -> tuple[float, str]:
+    """Return the latency of the fake API: as the config says, as in the last run, or a second; and which of them."""
     if config.source_of(_LATENCY) != "default":
         return config.api.mock.latency, " as [api.mock] latency says"
-    return (foresight.latency, " as in the last run") if foresight.latency else (ASSUMED, " assumed")
+    return (forecast.latency, " as in the last run") if forecast.latency else (ASSUMED_LATENCY, " assumed")
 
 
-async def _run(config: Config, options: Options, latency: float, lasting: float, *, quiet: bool) -> Report:
+async def _run(config: Config, options: Options, latency: float, longest: float, *, quiet: bool) -> Report:
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rowcall-rehearsal-")))
         rehearsed = await _with_copied_store(config, folder)
         api = await stack.enter_async_context(_fake_api(config, latency))
         progress = ProgressDisplay(sys.stderr, quiet=quiet)
         pipeline = Pipeline(rehearsed, emit=_listener(progress), assembling=_assembling(config, api.url))
-        progress.say(f"rehearsal, nothing is sent: {start_text(config, pipeline.view.concurrency)}")
+        progress.say(f"Rehearsal, nothing is sent. {start_text(config, pipeline.view.concurrency)}")
         progress.start(pipeline, limit=options.limit)
-        asyncio.get_running_loop().call_later(lasting, pipeline.stop, _CUT, "seen enough")
+        asyncio.get_running_loop().call_later(longest, pipeline.stop, _TIME_UP, "the time of the rehearsal is up")
         try:
             return await pipeline.run(options)
         finally:
@@ -103,7 +102,7 @@ def _listener(progress: ProgressDisplay) -> Callable[[Event], None]:
 
 
 async def _with_copied_store(config: Config, folder: Path) -> Config:
-    """The config with a snapshot of its store, and without an export."""
+    """Return the config with a snapshot of its store, and without an export."""
     copy = folder / "store.db"
     with suppress(NoStore):
         async with await open_reader(config) as reader:
@@ -114,18 +113,18 @@ async def _with_copied_store(config: Config, folder: Path) -> Config:
 
 @asynccontextmanager
 async def _fake_api(config: Config, latency: float) -> AsyncIterator[MockAPI]:
-    """The fake API with the faults of ``[api.mock]``, answering at any path."""
+    """Serve the fake API with the faults of ``[api.mock]``; it answers at any path."""
     described = make_mock(config)
     async with MockAPI(latency=latency, faults=described.faults, keep_calls=False, any_path=True) as api:
         yield api
 
 
 def _assembling(real: Config, url: str) -> Assembling:
-    """Makes the parts of the real run, but for where its calls go; secrets are stood in for, and stay here."""
+    """Return what makes the parts of the real run, except that calls go to ``url`` and carry no secrets."""
 
     def assemble(config: Config, *, base_url: str | None = None) -> RunParts:
-        masked = real.masked(Marks(real.folder))
-        provider = _Accepting(provider_of(masked, url))
+        masked = real.masked(SecretPlaceholders(real.folder))
+        provider = _AcceptingProvider(provider_of(masked, url))
         caller = request_caller(masked, provider)
         calls = Calls(provider.columns, provider.trees, caller, provider.target, provider.files)
         return replace(assemble_from(masked, open_input(real), calls), network=Network())
@@ -133,8 +132,8 @@ def _assembling(real: Config, url: str) -> Assembling:
     return assemble
 
 
-class _Accepting:
-    """A provider that takes every 2xx for an answer: what the fake API says is not what the real one will say."""
+class _AcceptingProvider:
+    """A provider that accepts every 2xx reply, because the fake API does not answer as the real one will."""
 
     def __init__(self, provider: GroupProvider) -> None:
         self._provider = provider
@@ -143,28 +142,28 @@ class _Accepting:
         self.group, self.trees_around_body = provider.group, provider.trees_around_body
 
     def build(self, data: Mapping[str, Any], call: CallContext) -> Request:
-        """The request of the real run."""
+        """Build the request of the real run."""
         return self._provider.build(data, call)
 
     def read(self, reply: Reply) -> Outcome:
-        """What a reply gives."""
+        """Read the outcome of a reply."""
         return _accepted(reply, self._provider.read(reply), None)
 
     def read_group(self, reply: Reply, group: GroupFormat, count: int) -> Outcome:
-        """What a reply gives to each of several records."""
+        """Read the outcome of a reply to several records."""
         each = Success(None, reply.status, latency=reply.latency)
         return _accepted(reply, self._provider.read_group(reply, group, count), (each,) * count)
 
 
 def _accepted(reply: Reply, outcome: Outcome, answer: Any) -> Outcome:
-    """The outcome, with this answer where the fake API gave any."""
+    """Return the outcome, or a success with ``answer`` if the status is 2xx."""
     if not 200 <= reply.status < 300:
         return outcome
     return Success(answer, reply.status, outcome.request_id, reply.latency, outcome.usage)
 
 
-def _outcome(config: Config, report: Report, foresight: Foresight, latency: str) -> Iterator[str]:
-    """What was done here, and what the real run will take."""
+def _result_lines(config: Config, report: Report, forecast: Forecast, latency: str) -> Iterator[str]:
+    """Yield what was rehearsed, and what the real run will take."""
     tally = report.tally
     ended = tally.done + tally.failed
     yield f"{config.name}: rehearsed {counted(ended, 'record')} in {short_time(report.elapsed)}, {latency}"
@@ -172,32 +171,36 @@ def _outcome(config: Config, report: Report, foresight: Foresight, latency: str)
     yield f"{counted(tally.calls, 'call')} ({statuses})" if tally.calls else "no calls"
     to_do = ended + report.left
     if not to_do:
-        yield "too short to see anything" if report.ending.reason == _CUT else "the real run has nothing to do"
+        yield (
+            "the rehearsal was too short to say anything"
+            if report.ending.reason == _TIME_UP
+            else "the real run has nothing to do"
+        )
         return
-    seconds, how = _time(config, report, foresight, to_do)
-    yield f"the real run: about {short_time(seconds)} for {counted(to_do, 'record')}: {how}"
-    measured = Measured(max(1, ended), tally.failed, 0.0, tally.usage)
-    if tokens := foresight.tokens(measured):
+    seconds, how = _time(config, report, forecast, to_do)
+    yield f"the real run will take about {short_time(seconds)} for {counted(to_do, 'record')}: {how}"
+    sample = SampleTotals(max(1, ended), tally.failed, 0.0, tally.usage)
+    if tokens := forecast.tokens(sample):
         yield f"about {short_number(tokens * to_do)} tokens in"
-    if (cost := foresight.cost(measured)) is not None:
-        yield f"about {usd(round(cost * to_do))}{foresight.assumption(measured)}"
+    if (cost := forecast.cost(sample)) is not None:
+        yield f"about {usd(round(cost * to_do))}{forecast.assumption(sample)}"
 
 
-def _time(config: Config, report: Report, foresight: Foresight, to_do: int) -> tuple[float, str]:
-    """Seconds, by the speed here, or by the settings where too little ended here for that."""
+def _time(config: Config, report: Report, forecast: Forecast, to_do: int) -> tuple[float, str]:
+    """Estimate the seconds of the real run by the speed of the rehearsal, or by the settings if too few ended."""
     ended = report.tally.done + report.tally.failed
-    if ended == to_do or ended >= _ENOUGH * config.pace.concurrency * (config.group.size or 1):
+    if ended == to_do or ended >= _ENOUGH_PER_SLOT * config.pace.concurrency * (config.group.size or 1):
         speed = ended / max(report.elapsed, 1e-3)
-        return to_do / speed, f"{rate_text(speed)} here"
-    p50 = report.tally.latencies.percentile(0.5) or ASSUMED
-    return foresight.time(Measured(1, 0, p50), to_do, config)
+        return to_do / speed, f"{rate_text(speed)} in the rehearsal"
+    p50 = report.tally.latencies.percentile(0.5) or ASSUMED_LATENCY
+    return forecast.time(SampleTotals(1, 0, p50), to_do, config)
 
 
-def _troubles(findings: Findings, report: Report) -> Iterator[str]:
-    """What would go wrong, and what no rehearsal can know."""
+def _problem_lines(findings: Findings, report: Report) -> Iterator[str]:
+    """Yield what would go wrong, and what a rehearsal cannot know."""
     if findings.problem_count:
-        yield f"would go wrong: {counted(findings.problem_count, 'problem')}"
-        yield from (clean(str(problem).replace("\n", " ")) for problem in findings.problems[:_SHOWN])
-    if report.ending.reason not in ("done", "limit", _CUT, "interrupted", "terminated"):
-        yield f"would stop: {clean(report.ending.reason)}: {clean(report.ending.message)}"
-    yield "not known here: what the API itself answers, limits and refuses, and answers that break [response]"
+        yield f"the real run would meet {counted(findings.problem_count, 'problem')}:"
+        yield from (clean(str(problem).replace("\n", " ")) for problem in findings.problems[:_PROBLEMS_SHOWN])
+    if report.ending.reason not in ("done", "limit", _TIME_UP, "interrupted", "terminated"):
+        yield f"the real run would stop: {clean(report.ending.reason)}: {clean(report.ending.message)}"
+    yield "not tested: what the real API answers, limits and refuses, and whether its answers satisfy [response]"

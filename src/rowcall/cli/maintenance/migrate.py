@@ -1,4 +1,4 @@
-"""Moving a store to another place."""
+"""``rowcall migrate``: copy a store to a new place, such as a PostgreSQL database."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any
 
 import click
 
-from rowcall.cli.shared.common import json_option, placed, print_json
+from rowcall.cli.shared.console import print_json
+from rowcall.cli.shared.flags import json_option, parse_store
 from rowcall.model.errors import RowcallError
 from rowcall.model.job import Status
 from rowcall.model.store_location import StoreLocation
@@ -26,58 +27,54 @@ from rowcall.store.open_at import open_source, open_target
     "source",
     envvar="ROWCALL_FROM",
     type=click.Path(),
-    callback=placed,
+    callback=parse_store,
     required=True,
     metavar="FILE|URL",
-    help="The store.",
+    help="The store to copy.",
 )
 @click.option(
     "--to",
     "target",
     envvar="ROWCALL_TO",
     type=click.Path(),
-    callback=placed,
+    callback=parse_store,
     required=True,
     metavar="FILE|URL",
-    help="Its new place.",
+    help="Where to copy it.",
 )
 @json_option
 def migrate(source: StoreLocation, target: StoreLocation, as_json: bool) -> None:
-    """Move a store from a SQLite file to a PostgreSQL database, or back: all records, answers and tries.
+    """Copy a store from a SQLite file to a PostgreSQL database, or back: all records, answers and tries.
 
-    Nothing is called again. The old store is left as it is; the new place must hold none yet. Where it was broken off,
-    the same command goes on; until it has ended, no run works on the new place. Refused while a run is alive.
+    Nothing is called again. The old store stays as it is; the new place must not hold a store yet. If this is
+    interrupted, the same command resumes it; until it has finished, no run can use the new place. Not possible while a
+    run is live.
     """
-    _require_two(source, target)
+    if str(source) == str(target) if source.path is None else target.is_at(source.path):
+        raise RowcallError(f"{source}: --from and --to name the same store", remedy="name another place with --to")
     try:
-        with _bar() as told:
-            moved = asyncio.run(_migrate(source, target, told))
+        with _progress_bar() as show:
+            moved = asyncio.run(_migrate(source, target, show))
     except KeyboardInterrupt:
-        click.echo("Broken off; the same command goes on.", err=True)
+        click.echo("Interrupted. Resume with the same command.", err=True)
         raise
     if as_json:
         print_json({"from": str(source), "to": str(target)} | _summary(moved))
     else:
-        click.echo(f"{clean(str(target))}: {_text(moved)}; the counts agree with {clean(str(source))}", err=True)
-        click.echo(f"Go on there: {_setting(target)}. {clean(str(source))} is left as it is.", err=True)
-
-
-def _require_two(source: StoreLocation, target: StoreLocation) -> None:
-    same = str(source) == str(target) if source.path is None else target.is_at(source.path)
-    if same:
-        raise RowcallError(f"{source}: is both the store and its new place", remedy="Name another place with --to.")
+        click.echo(f"{clean(str(target))}: {_text(moved)}; the same counts as {clean(str(source))}", err=True)
+        click.echo(f"To use the new store: {_setting(target)}. {clean(str(source))} is unchanged.", err=True)
 
 
 async def _migrate(
-    source: StoreLocation, target: StoreLocation, told: Callable[[MigrationProgress], None]
+    source: StoreLocation, target: StoreLocation, show: Callable[[MigrationProgress], None]
 ) -> StoreContents:
     async with await open_source(source) as read, await open_target(target) as filled:
-        return await move(read, filled, told)
+        return await move(read, filled, show)
 
 
 @contextmanager
-def _bar() -> Iterator[Callable[[MigrationProgress], None]]:
-    """What shows how far a move is, where somebody looks."""
+def _progress_bar() -> Iterator[Callable[[MigrationProgress], None]]:
+    """Yield what shows the progress, as a bar on a terminal and nothing elsewhere."""
     if not sys.stderr.isatty():
         yield lambda progress: None
         return
@@ -116,5 +113,5 @@ def _text(moved: StoreContents) -> str:
 
 def _setting(target: StoreLocation) -> str:
     if target.is_secret:
-        return f'[store] path = {{ env = "ROWCALL_STORE" }}, a variable with the URL of {clean(str(target))}'
+        return f'[store] path = {{ env = "ROWCALL_STORE" }}, with the URL of {clean(str(target))} in that variable'
     return f'[store] path = "{clean(str(target))}"'

@@ -1,4 +1,4 @@
-"""What a run starts its helpers with; nobody types it."""
+"""``rowcall help-out``: the command by which a run starts its helper processes; users never type it."""
 
 from __future__ import annotations
 

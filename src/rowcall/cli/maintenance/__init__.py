@@ -1,0 +1,1 @@
+"""Verbs that look after the store: backup, prune, migrate, verify."""

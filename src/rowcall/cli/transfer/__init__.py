@@ -1,0 +1,1 @@
+"""Verbs that write answers to files, or read them from there: export, import."""
