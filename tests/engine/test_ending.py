@@ -47,5 +47,5 @@ def test_what_people_write(text, limit):
 @pytest.mark.parametrize("text", ["", "-1", "101%", "five", True, 0.5, None])
 def test_what_is_no_limit(text):
     """Anything else is refused with an example of each form."""
-    with pytest.raises(ValueError, match='such as 50 or a share such as "5%"'):
+    with pytest.raises(ValueError, match='such as 50, or a share, such as "5%"'):
         parse_failure_limit(text)

@@ -72,7 +72,7 @@ STEPS = {
     "open": (SQLiteStore, "_prepare", before),
     "session": (sessions, "begin", after),
     "beat": (sessions, "beat", before),
-    "end": (sessions, "end_run", before),
+    "end": (SQLiteStore, "end_run", before),
     "build": (HttpProvider, "build", before),
     "read": (HttpProvider, "read", before),
     "export-begun": (atomic_files, "_finish", before),
