@@ -116,7 +116,7 @@ async def test_a_helper_that_dies_is_replaced(project):
     (project.folder / "go").touch()
     ran = await project.end(process)
     assert ran.code == 0, ran.err
-    assert f"process {killed} of this run is gone: killed by SIGKILL; another one takes its place" in ran.err
+    assert f"process {killed} of this run died: killed by SIGKILL; another one replaces it" in ran.err
     assert project.statuses() == {"done": 90}
     nothing_runs(project)
     assert len({row["label"] for row in project.exported()}) == 3
@@ -232,7 +232,7 @@ async def test_a_helper_that_always_dies(project):
             await until(lambda pid=pid: pid not in sessions(project))
     process.send_signal(signal.SIGINT)
     ran = await project.end(process)
-    assert ran.err.count("another one takes its place") == 5
+    assert ran.err.count("another one replaces it") == 5
     assert ran.err.count("it is not started again") == 1
 
 

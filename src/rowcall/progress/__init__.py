@@ -1,4 +1,4 @@
-"""What people see while a run works. Verbs that only need its words do not import what draws."""
+"""Shows the progress of a run. Importing the text helpers does not import rich, which takes time."""
 
 from typing import TYPE_CHECKING, Any
 

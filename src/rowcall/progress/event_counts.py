@@ -1,4 +1,4 @@
-"""What a display knows from the events of a run: calls under way, records that wait for another try, the speed."""
+"""Counts what a display shows from the events of a run: calls in flight, records to be retried, the speed."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ from rowcall.model.events import CallBegan, CallDropped, CallEnded, Event, Resti
 from rowcall.model.outcome import Action, Failure, Outcome, Success
 
 SPEED_OVER = 30.0
-"""Seconds that the shown speed is taken over, at most."""
+"""The speed is an average over at most these seconds."""
 AT_LEAST = 0.5
-"""Seconds before there is a speed."""
+"""Seconds of measurement before a speed is shown."""
 
 
 class EventCounts:
-    """A listener of a run's events.
+    """Listens to a run's events.
 
     Attributes:
-        calls: when each call under way began (monotonic seconds), by the key of its record, oldest first.
-        retrying: records that failed and wait for another try.
-        resting: why the API asked for the latest rest.
-        slowed: why the API has fewer calls at a time, the latest cause.
-        failing: what the latest call failed with, until one succeeds for the first time.
-        stopping: the run takes no more records.
+        calls: the start of each call in flight (monotonic seconds) by the key of its record, oldest first.
+        retrying: keys of records that failed and will be tried again.
+        resting: why the API last asked for a rest.
+        slowed: why the number of concurrent calls was last reduced.
+        failing: the message of the latest failed call; empty once a call has succeeded.
+        succeeded: a call has succeeded.
+        stopping: the run starts no more records.
     """
 
     def __init__(self) -> None:
@@ -36,7 +37,7 @@ class EventCounts:
         self.stopping = False
 
     def __call__(self, event: Event) -> None:
-        """Note an event."""
+        """Count an event."""
         match event:
             case CallBegan():
                 self.calls[event.key] = monotonic()
@@ -69,24 +70,24 @@ class EventCounts:
 
 
 class Speed:
-    """How many a second, over the last half minute."""
+    """The number of events per second over the last 30 seconds."""
 
     def __init__(self) -> None:
         self._samples: deque[tuple[float, int]] = deque()
 
     def note(self, now: float, number: int) -> None:
-        """So many there are now."""
+        """Record the total at a time (monotonic seconds)."""
         self._samples.append((now, number))
         while len(self._samples) > 2 and self._samples[1][0] < now - SPEED_OVER:
             self._samples.popleft()
 
     def restart(self) -> None:
-        """Forget what was: a time in which nothing could be done says nothing about the speed after it."""
+        """Forget the past, because a time without work says nothing about the speed after it."""
         self._samples.clear()
 
     @property
     def per_second(self) -> float:
-        """The speed; 0.0 while too little is known."""
+        """The speed; 0.0 until there are enough measurements."""
         if not self._samples:
             return 0.0
         (then, before), (now, number) = self._samples[0], self._samples[-1]

@@ -1,4 +1,4 @@
-"""The display in a notebook: one output of the cell, which is updated."""
+"""Shows a run at work in a notebook, in one output of the cell that is updated."""
 
 from __future__ import annotations
 
@@ -17,55 +17,55 @@ from rowcall.progress.view import View, plain_line, share_text
 
 UPDATED = 0.5
 """Seconds between two updates."""
-_SAID = 5
-"""Lines of talk that are kept below the bar."""
+_MESSAGES = 5
+"""The latest messages that are shown below the bar."""
 
 
-class Handle(Protocol):
-    """An output of a notebook's cell, as ``IPython.display.display(..., display_id=True)`` gives it."""
+class CellOutput(Protocol):
+    """An output of a notebook's cell, as returned by ``IPython.display.display(..., display_id=True)``."""
 
     def update(self, obj: dict[str, str], *, raw: bool) -> None:
-        """Show something else in its place, by MIME type."""
+        """Replace the output by representations for MIME types."""
 
 
-def cell_output() -> Handle | None:
-    """A new output of the cell that runs; None where this is no notebook."""
+def cell_output() -> CellOutput | None:
+    """Return a new output of the running cell; None outside a notebook."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if type(shell).__name__ != "ZMQInteractiveShell":
         return None
-    handle: Handle = import_module("IPython.display").display(_bundle("rowcall", ""), raw=True, display_id=True)
+    handle: CellOutput = import_module("IPython.display").display(_bundle("rowcall", ""), raw=True, display_id=True)
     return handle
 
 
 class CellProgress(ProgressDisplay):
-    """Shows a pipeline at work in a cell; what is said stands below the bar."""
+    """Shows a run at work in a cell, with its messages below the bar."""
 
-    def __init__(self, handle: Handle) -> None:
+    def __init__(self, handle: CellOutput) -> None:
         super().__init__(io.StringIO(), live=False, plain_every=UPDATED)
         self._handle = handle
-        self._said: list[str] = []
+        self._messages: list[str] = []
         self._drawn = ""
 
     def say(self, text: str) -> None:
-        """Add a line of talk."""
-        self._said = [*self._said, text][-_SAID:]
-        self._update("\n".join(self._said), self._drawn + _lines(self._said))
+        """Add a message."""
+        self._messages = [*self._messages, text][-_MESSAGES:]
+        self._update("\n".join(self._messages), self._drawn + _lines(self._messages))
 
     async def close(self) -> None:
-        """Take the bar away; what was said stays."""
+        """Remove the bar; the messages stay."""
         await super().close()
         self._drawn = ""
 
     def _draw(self, view: View) -> None:
         self._drawn = html(view)
-        self._update(plain_line(view), self._drawn + _lines(self._said))
+        self._update(plain_line(view), self._drawn + _lines(self._messages))
 
     def _update(self, text: str, markup: str) -> None:
         self._handle.update(_bundle(text, markup), raw=True)
 
 
 def html(view: View) -> str:
-    """A view as HTML; what the API or the data says is text in it."""
+    """Render a view as HTML. Text from the API or the data is escaped."""
     left = "" if view.left is None else f", {short_time(view.left)} left"
     bar = f'<progress max="{max(1, view.total)}" value="{view.ended}" style="width: 24em"></progress>'
     return f"<div>{bar} {escape(share_text(view) + left)}</div>" + _lines(_facts(view))

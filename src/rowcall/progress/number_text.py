@@ -1,4 +1,4 @@
-"""Numbers, times and texts from outside as people read them."""
+"""Formats numbers and times for people, and cleans text from outside."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ _MULTIPLES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
 def clean(text: str) -> str:
-    """Text from outside on one line, without what would steer the terminal."""
+    """Return text from outside on one line, without characters that control the terminal."""
     return "".join(c if c.isprintable() else " " for c in text)
 
 
 def short_time(seconds: float) -> str:
-    """``8m12s``, ``1h05m``, ``40s``, ``0.4s``."""
+    """Format seconds as ``8m12s``, ``1h05m``, ``40s`` or ``0.4s``."""
     if seconds < 9.95 and seconds % 1:
         return f"{seconds:.1f}s"
     whole = round(seconds)
@@ -23,12 +23,12 @@ def short_time(seconds: float) -> str:
 
 
 def latency_text(seconds: float) -> str:
-    """``54ms``, ``1.9s``."""
+    """Format seconds as ``54ms`` or ``1.9s``."""
     return f"{seconds * 1000:.0f}ms" if seconds < 1 else f"{seconds:.1f}s"
 
 
 def short_number(number: float) -> str:
-    """``950``, ``4.1k``, ``412k``, ``1.2M``: at most three digits."""
+    """Format a number with at most three digits: ``950``, ``4.1k``, ``412k``, ``1.2M``."""
     for size, letter in _MULTIPLES:
         if number >= size * 0.9995:
             share = number / size
@@ -37,12 +37,12 @@ def short_number(number: float) -> str:
 
 
 def rate_text(per_second: float) -> str:
-    """``190/s``, ``7.6/s``, ``12/min``: the unit in which the number says something."""
+    """Format a rate in the unit in which it is about 1 or more: ``190/s``, ``7.6/s``, ``12/min``."""
     if per_second >= 0.95:
         return f"{per_second:.1f}/s" if per_second < 99.95 else f"{per_second:,.0f}/s"
     return f"{per_second * 60:.1f}/min" if per_second * 60 >= 0.95 else f"{per_second * 3600:.1f}/h"
 
 
 def counted(number: int, word: str, words: str = "") -> str:
-    """``1 record``, ``2,000 records``; ``words`` is the plural where it is not the word and an s."""
+    """Format a count: ``1 record``, ``2,000 records``; ``words`` is the plural if it is not formed with an s."""
     return f"{number:,} {word if number == 1 else words or word + 's'}"

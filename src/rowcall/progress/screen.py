@@ -1,4 +1,4 @@
-"""A block of lines at the bottom of a terminal, drawn over and over."""
+"""Redraws a block of lines at the bottom of a terminal."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from rich.cells import cell_len
 from rich.console import Console, RenderableType
 
 _WIDTH = 80
-"""Columns of what does not say."""
+"""Columns, if the terminal does not report its width."""
 
 
 class Screen:
-    """Draws on a terminal, from the line that the cursor is on.
+    """Draws on a terminal, from the cursor's line on.
 
-    The cursor stays at the begin of the last line, so that a ``^C`` that the terminal writes there wraps nothing.
-    Nothing is left switched on in the terminal between two draws, so that a kill leaves it as it was.
+    The cursor stays at the start of the block's last line, so that a ``^C`` echoed there does not wrap the line. No
+    terminal mode stays changed between two draws, so that a killed process leaves the terminal as it was.
 
     Args:
         stream: a terminal.
@@ -29,19 +29,19 @@ class Screen:
 
     @property
     def can_redraw(self) -> bool:
-        """It knows how to move its cursor."""
-        return self._stream.isatty() and not self._console.is_dumb_terminal  # FORCE_COLOR makes no terminal
+        """Whether the stream is a terminal that can move its cursor."""
+        return self._stream.isatty() and not self._console.is_dumb_terminal  # rich alone would trust FORCE_COLOR
 
     @property
     def width(self) -> int:
-        """Columns now: terminals are resized."""
+        """The current number of columns; a terminal can be resized."""
         try:
             return os.get_terminal_size(self._stream.fileno()).columns or _WIDTH
-        except (OSError, ValueError):  # no terminal of the system, or one that is closed
+        except (OSError, ValueError):  # a stream without a file descriptor, or a closed terminal
             return _WIDTH
 
     def draw(self, block: RenderableType) -> str:
-        """What draws a block over the one before."""
+        """Return the text that draws a block over the previous one."""
         width = self.width
         self._console.width = width
         with self._console.capture() as captured:
@@ -52,17 +52,17 @@ class Screen:
         return over
 
     def wipe(self) -> str:
-        """What takes the block away."""
+        """Return the text that removes the block."""
         wiped = f"{self._to_top(self.width)}\x1b[J" if self._shown else ""
         self._shown = []
         return wiped
 
     def _to_top(self, width: int) -> str:
-        """From the begin of its last line to that of the block; a terminal made narrower has wrapped the lines."""
+        """Return the text that moves the cursor to the block's first line; its lines may have wrapped meanwhile."""
         rows = sum(max(1, -(-length // width)) for length in self._shown[:-1])
         return "\r" + (f"\x1b[{rows}A" if rows else "")
 
 
 def _plain(line: str) -> str:
-    """A line without its styles: the only escapes in it are ours."""
+    """Remove the styles from a line. It contains no other escape sequences."""
     return "".join(part.partition("m")[2] if number else part for number, part in enumerate(line.split("\x1b[")))

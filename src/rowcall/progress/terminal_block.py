@@ -1,4 +1,4 @@
-"""A view as lines of a terminal, of a width: the whole block, or one line where it is narrow."""
+"""Renders a view for a terminal: a block of lines, or one line if the terminal is narrow."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from rowcall.progress.number_text import clean, latency_text, rate_text, short_n
 from rowcall.progress.view import View, share_text
 
 NARROW = 70
-"""Columns below which there is one line."""
+"""Below this number of columns the block is one line."""
 _GAP = "   "
 _CUT = "yellow"
-"""The style of words, which may be cut."""
+"""The style of text that may be cut; numbers are never cut."""
 Part = tuple[str, str]
 """A text and its style."""
 
 
 def block(view: View, width: int) -> RenderableType:
-    """What is drawn. All texts are plain: what the API or the data says is never markup."""
+    """Render a view. Text from the API or the data is never read as markup."""
     return _line(_narrow(view), width, "  ") if width < NARROW else Group(*_lines(view, width))
 
 
@@ -48,13 +48,9 @@ def _bar(view: View, width: int) -> RenderableType:
         ProgressBar(total=max(1, view.total), completed=view.ended, complete_style="cyan", finished_style="cyan"),
         Text(text),
     )
-    return _indented(grid)
-
-
-def _indented(grid: Table) -> Table:
-    outer = Table.grid(padding=0)
-    outer.add_row(" ", grid)
-    return outer
+    indented = Table.grid(padding=0)
+    indented.add_row(" ", grid)
+    return indented
 
 
 def _counts(view: View) -> Iterator[Part]:
@@ -78,7 +74,7 @@ def _figures(view: View) -> Iterator[Part]:
 
 
 def tokens_text(usage: Usage) -> str:
-    """``412k tokens in (61% cached), 88k out``."""
+    """Format tokens: ``412k tokens in (61% cached), 88k out``."""
     cached = f" ({100 * usage.cached // usage.input}% cached)" if usage.cached and usage.input else ""
     return f"{short_number(usage.input)} tokens in{cached}, {short_number(usage.output)} out"
 
@@ -97,7 +93,7 @@ def _narrow(view: View) -> Iterator[Part]:
 
 
 def _line(parts: Iterable[Part], width: int, gap: str = _GAP) -> Text:
-    """As many of the parts as there is room for; a number is never cut, only words are."""
+    """Join as many parts as fit into the width. Numbers are left out rather than cut; other text may be cut."""
     line = Text(" ", no_wrap=True, overflow="crop")
     for text, style in parts:
         part = Text((gap if len(line) > 1 else "") + text, style=style)
