@@ -64,7 +64,8 @@ class ScriptedServer:
 
     async def __aexit__(self, *error):
         self._server.close()
-        await asyncio.sleep(0)  # connections that were taken just now begin
+        for _ in range(9):  # a connection that was accepted just now takes some turns of the loop to begin
+            await asyncio.sleep(0)
         for talk in self.talks:
             talk.writer.transport.abort()
         for play in self._plays:

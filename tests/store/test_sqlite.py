@@ -427,7 +427,7 @@ def _plan(connection, statement):
 
 def _impatient(store):
     """Let a store give up after a moment."""
-    store._retrying = store._retrying.copy(stop=lambda state: state.seconds_since_start > 0.4)
+    store._retrying = store._retrying.copy(stop=lambda retry_state: retry_state.seconds_since_start > 0.4)
     return store
 
 

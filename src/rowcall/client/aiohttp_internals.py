@@ -228,7 +228,7 @@ async def _upload(protocol: ResponseHandler, request: httpx.Request) -> None:
                 await writer.write(piece)
         await writer.write_eof()
     except Exception as error:  # noqa: BLE001  raised where the reply is read
-        protocol.set_exception(aiohttp.ClientConnectionError("the body could not be made"), error)
+        protocol.set_exception(aiohttp.ClientConnectionError("the body could not be produced"), error)
 
 
 def _drop_parser(connection: Connection) -> None:

@@ -27,6 +27,12 @@ def sender_kind() -> Literal["direct", "session"]:
     return "direct" if first <= _version(aiohttp.__version__) < end else "session"
 
 
+def described() -> str:
+    """The installed version and how it is used, in words."""
+    how = "its internals" if sender_kind() == "direct" else "its public session, which takes 0.2 ms of CPU a call more"
+    return f"aiohttp {aiohttp.__version__}, used through {how}"
+
+
 def make_sender(*, concurrency: int, verify: ssl.SSLContext | bool) -> Sender:
     """The sender for the installed version.
 

@@ -68,7 +68,10 @@ class Body(httpx.AsyncByteStream):
             Exception: aiohttp's and zlib's, for ``Attempt.within`` to classify.
         """
         while not (piece := self._decoder.take()):
-            raw = await self._receive()
+            try:
+                raw = await self._reply.content.readany()
+            except Exception as error:
+                raise self._broken(error) from error.__cause__
             if not raw:
                 self._check_end()
                 return b""
@@ -78,15 +81,13 @@ class Body(httpx.AsyncByteStream):
             raise self._attempt.fail(ReplyTooLarge, f"over {self._max_reply:,} bytes")
         return piece
 
-    async def _receive(self) -> bytes:
-        try:
-            return await self._reply.content.readany()
-        except Exception as error:
-            if isinstance(garbled := self._reply.connection_error(), NotHTTP):
-                raise garbled from None  # older versions of aiohttp say here that the body was cut off
-            if isinstance(error, aiohttp.ClientError | OSError):
-                raise
-            raise NotHTTP(str(getattr(error, "message", ""))) from error
+    def _broken(self, error: Exception) -> Exception:
+        """What is to be raised for an error of aiohttp's reader."""
+        if isinstance(garbled := self._reply.connection_error(), NotHTTP):
+            return garbled  # older versions of aiohttp say here that the body was cut off
+        if isinstance(error, aiohttp.ClientError | OSError):
+            return error
+        return NotHTTP(str(getattr(error, "message", "")))
 
     def _check_end(self) -> None:
         if _ends_with_connection(self._reply) and isinstance(self._reply.connection_error(), OSError):

@@ -25,7 +25,7 @@ from rowcall.model.errors import Exit
 from rowcall.model.outcome import Outcome, Success
 from rowcall.progress import clean, counted
 
-_LIBRARIES = ("aiohttp", "aiosqlite", "click", "httpx", "jinja2", "jmespath", "orjson", "pydantic", "tenacity")
+_LIBRARIES = ("aiosqlite", "click", "httpx", "jinja2", "jmespath", "orjson", "pydantic", "tenacity")
 _BODY_SHOWN = 600
 """At most so many characters of a request's body are shown."""
 _VALUE_SHOWN = 100
@@ -86,8 +86,11 @@ def _summary(findings: Findings) -> str:
 
 
 def _versions() -> Iterator[str]:
+    from rowcall.client.aiohttp_version import described
+
     yield f"rowcall {__version__}, Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"
     yield ", ".join(f"{name} {version(name)}" for name in _LIBRARIES)
+    yield described()
     if not _race_fixed(sqlite3.sqlite_version_info):
         yield (
             "SQLite before 3.51.3 (3.50.7, 3.44.6) has a race that can damage a file when one process checkpoints it"
