@@ -70,7 +70,7 @@ class Body(httpx.AsyncByteStream):
         while not (piece := self._decoder.take()):
             try:
                 raw = await self._reply.content.readany()
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001  _broken says which error it is in the words of the client
                 raise self._broken(error) from error.__cause__
             if not raw:
                 self._check_end()
