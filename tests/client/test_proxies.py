@@ -75,7 +75,7 @@ def test_credentials_are_never_shown():
 @pytest.mark.parametrize("url", ["ftp://p:1", "http://", "http://me:secret@p:no-port"])
 def test_a_proxy_that_is_none_is_refused(url):
     """The message names the variable, never the URL."""
-    with pytest.raises(UnusableProxy, match=r"^HTTP_PROXY: is no URL of a proxy$"):
+    with pytest.raises(UnusableProxy, match=r"^HTTP_PROXY: is not the URL of a proxy$"):
         parse_proxy(url, "HTTP_PROXY")
 
 

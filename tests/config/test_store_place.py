@@ -134,5 +134,5 @@ def test_a_store_is_at_its_own_file_alone(tmp_path, monkeypatch):
 
 def test_a_home_that_nobody_has_is_no_place(loaded):
     """``~nobody`` is a fault of the config, not of rowcall."""
-    with pytest.raises(ConfigError, match=r"store.path must be a file; ~ stands for a home folder"):
+    with pytest.raises(ConfigError, match=r"store.path must be a file; the home folder that ~ stands for"):
         loaded('"~nobody-at-all/t.db"')

@@ -177,16 +177,16 @@ for _ in range(300):
     DEEP = [DEEP]
 
 NO_JSON = {
-    "a date": ({"when": [dt.date(2026, 1, 1)]}, "result.when[0] is a date, which is no JSON"),
-    "a set": ({1, 2}, "result is a set, which is no JSON"),
-    "NaN": ({"a": {"b": math.nan}}, "result.a.b is nan, which is no JSON"),
-    "infinity": ([1.0, -math.inf], "result[1] is -inf, which is no JSON"),
+    "a date": ({"when": [dt.date(2026, 1, 1)]}, "result.when[0] is a date, which JSON cannot represent"),
+    "a set": ({1, 2}, "result is a set, which JSON cannot represent"),
+    "NaN": ({"a": {"b": math.nan}}, "result.a.b is nan, which JSON cannot represent"),
+    "infinity": ([1.0, -math.inf], "result[1] is -inf, which JSON cannot represent"),
     "a cycle": (CYCLE, "result.a[0] contains itself"),
-    "a lone surrogate": ({"a": "x\ud800"}, "result.a is no valid text (a lone surrogate)"),
-    "a surrogate in a key": ({"\ud800": 1}, "is no valid text (a lone surrogate)"),
-    "a key that is no text": ({"a": {1: 2}}, "result.a has the key 1, which is no text"),
-    "bytes": (b"x", "result is a bytes, which is no JSON"),
-    "an object": (object(), "result is a object, which is no JSON"),
+    "a lone surrogate": ({"a": "x\ud800"}, "result.a is not valid text (a lone surrogate)"),
+    "a surrogate in a key": ({"\ud800": 1}, "is not valid text (a lone surrogate)"),
+    "a key that is no text": ({"a": {1: 2}}, "result.a has the key 1, which is not text"),
+    "bytes": (b"x", "result is a bytes, which JSON cannot represent"),
+    "an object": (object(), "result is a object, which JSON cannot represent"),
     "too deep": (DEEP, "is nested too deeply"),
 }
 

@@ -161,7 +161,7 @@ async def test_two_records_with_one_key_stop_there(opened):
     """Rows that share a key and differ are an error; the same row twice is one record with two results."""
     async with opened() as job:
         await job.add([{"id": 1, "text": "a"}, {"id": 1, "text": "b"}], key="id")
-        with pytest.raises(rowcall.InputError, match="came before with other content"):
+        with pytest.raises(rowcall.InputError, match="is already that of a different record"):
             await job.run(other)
     async with opened(name="again") as job:
         await job.add([{"id": 1, "text": "a"}] * 2, key="id")

@@ -34,8 +34,8 @@ async def test_what_is_no_json_is_told_and_not_selected(desk, postgres_server, d
     assert (await desk.store.select("k", LANG)).sample == ("b", "c")
     assert {(flaw.what, flaw.count, flaw.sample_key) for flaw in await desk.store.flaws("k")} == {
         ("done without an answer", 1, "a"),
-        ("an answer that is no JSON", 1, "b"),
-        ("a payload that is no JSON", 1, "a"),
+        ("an answer that is not valid JSON", 1, "b"),
+        ("a payload that is not valid JSON", 1, "a"),
     }
 
 

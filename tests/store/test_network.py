@@ -50,7 +50,7 @@ def test_the_message_says_what_to_do(tmp_path, monkeypatch):
     """The refusal names the file, the kind and the remedy, and makes no file."""
     monkeypatch.setattr("rowcall.store.sqlite.file.network_file_system", lambda path: "nfs4")
     with pytest.raises(
-        Unavailable, match=r"reviews\.db: lies on a network file system \(nfs4\).*\n  Name a file on a local"
+        Unavailable, match=r"reviews\.db: is on a network file system \(nfs4\).*\n  Name a file on a local"
     ):
         connect_writing(tmp_path / "reviews.db")
     assert not (tmp_path / "reviews.db").exists()

@@ -152,7 +152,7 @@ async def test_prune_is_refused_while_a_session_lives(desk):
     await desk.done(await desk.one())
     other = await desk.other()
     await desk.store.end_session(desk.session)
-    with pytest.raises(StoreError, match="a run is alive"):
+    with pytest.raises(StoreError, match="a run is live"):
         await desk.store.prune(desk.kind, LATE)
     assert await desk.store.prunable(desk.kind, LATE) == 1
     await other.vanish()
@@ -213,6 +213,6 @@ async def test_a_backup_is_whole_and_at_rest(desk, tmp_path):
 async def test_a_backup_overwrites_nothing(desk, tmp_path):
     """A name that is taken is refused, and what stands there is left as it is."""
     (tmp_path / "copy.db").write_text("mine")
-    with pytest.raises(OutputError, match="is there already"):
+    with pytest.raises(OutputError, match="the file exists already"):
         await desk.store.backup(tmp_path / "copy.db")
     assert (tmp_path / "copy.db").read_text() == "mine"

@@ -349,7 +349,7 @@ async def test_a_living_run_is_not_left_behind(ends):
     """While somebody works on the source nothing is moved."""
     async with ends.desk() as desk:
         await desk.bring("a")
-        with pytest.raises(StoreError, match="a run is alive"):
+        with pytest.raises(StoreError, match="a run is live"):
             await ends.move()
     assert (await ends.move()).jobs == 1
 

@@ -39,7 +39,7 @@ async def test_verify_finds_a_changed_export(finished):
 
 
 async def test_verify_finds_answers_that_are_gone_or_broken(finished):
-    """A done record without an answer, and an answer that is no JSON, are found by their keys."""
+    """A done record without an answer, and an answer that is not valid JSON, are found by their keys."""
     finished.sql("DELETE FROM results WHERE job = (SELECT rowid FROM jobs WHERE id = 'k4')")
     finished.sql("UPDATE results SET value = '{broken' WHERE job = (SELECT rowid FROM jobs WHERE id = 'k6')")
     ran = await finished.run("verify", "--json")
@@ -47,7 +47,7 @@ async def test_verify_finds_answers_that_are_gone_or_broken(finished):
     verdict = json.loads(ran.out)
     assert verdict["sound"] is False
     found = {(finding["what"], finding["sample"]) for finding in verdict["findings"]}
-    assert found == {("done without an answer", "k4"), ("an answer that is no JSON", "k6")}
+    assert found == {("done without an answer", "k4"), ("an answer that is not valid JSON", "k6")}
 
 
 async def test_verify_finds_a_damaged_file(finished):

@@ -62,7 +62,7 @@ def parse_proxy(text: str, origin: str) -> Proxy:
 
 
 def _no_url(origin: str) -> UnusableProxy:
-    return UnusableProxy(origin, "is no URL of a proxy", 'write it as "http://proxy.example.com:3128"')
+    return UnusableProxy(origin, "is not the URL of a proxy", 'write it as "http://proxy.example.com:3128"')
 
 
 def _authorization(url: httpx.URL) -> str | None:

@@ -79,4 +79,4 @@ def _expanded(written: str) -> Path:
     try:
         return Path(written).expanduser()
     except RuntimeError:  # nobody has that home
-        raise ValueError("must be a file; ~ stands for a home folder that cannot be found") from None
+        raise ValueError("must be a file; the home folder that ~ stands for cannot be found") from None

@@ -89,7 +89,7 @@ def open_table(path: Path, table: str, key: str) -> Iterator[TableExport]:
             connection.execute("BEGIN IMMEDIATE")
             yield TableExport(connection, str(path), table, key)
     except sqlite3.Error as error:
-        remedy = "choose a file that you may write and nobody else holds"
+        remedy = "choose a file that you may write and that no other program is using"
         raise OutputError(f"{path}: the table {table!r} cannot be written: {error}", remedy=remedy) from error
 
 

@@ -85,7 +85,7 @@ def html_failure(reply: Reply) -> Failure:
     return replace(answer_failure(reply, "html_reply", _PAGE), cls=FailureClass.MAYBE_SENT)
 
 
-_PAGE = "a web page came instead of the API's reply"
+_PAGE = "a web page came back instead of the API's reply"
 
 
 def _message(reply: Reply, fault: ReplyFault) -> str:

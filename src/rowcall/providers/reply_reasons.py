@@ -18,7 +18,7 @@ REASONS: Mapping[str, str] = {
     "context_length": "The text is too long for the model: shorten it, or use a model with a larger context.",
     "content_filter": "The API's content rules reject this record.",
     "overloaded": "The API is overloaded; rowcall tried again.",
-    "html_reply": "A web page came instead of a reply: a login page of the network, a proxy, or a wrong base_url.",
+    "html_reply": "A web page came back instead of a reply: check for a login page, a proxy, or a wrong base_url.",
     "not_json": "The reply, or the text in it, is not valid JSON: ask for JSON in the prompt, or remove parse.",
     "empty": "The reply has no answer at the place that [response] extract names.",
     "truncated": "The answer was cut off at its token limit: raise it in [request.body], or set on_truncated.",

@@ -70,7 +70,7 @@ async def check_request(config: Config, parts: RunParts, options: Options) -> Ch
         raise RequestChanged(
             f"{config.name}: the request has changed since {standing.done_under_others:,} records were done",
             done=standing.done_under_others,
-            remedy="--if-changed keep   their answers stand\n  --if-changed redo   they are called again",
+            remedy="--if-changed keep   keep the answers\n  --if-changed redo   call the API for these records again",
         )
     return CheckedRequest(recipe, keep=choice == "keep", known=standing.done > 0)
 

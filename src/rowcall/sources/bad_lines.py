@@ -41,7 +41,7 @@ def stop(bad: BadLine) -> None:
     Raises:
         InputError: always.
     """
-    skip = 'or set on_bad = "skip" in [input], to write bad lines to a file and go on with the others'
+    skip = 'or set on_bad = "skip" in [input], to write bad lines to a file and continue with the others'
     raise InputError(bad.where, bad.fault.what, remedy=f"{bad.fault.remedy}\n  {skip}")
 
 

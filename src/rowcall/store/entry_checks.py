@@ -43,7 +43,7 @@ def require_keys(entries: Sequence[Entry]) -> None:
         return
     for entry in entries:
         if "\0" in entry.key:
-            raise InputError(entry.where, "the key contains a NUL character", remedy="Take another key, or clean it.")
+            raise InputError(entry.where, "the key contains a NUL character", remedy="Remove it, or use another key.")
         try:
             entry.key.encode()
         except UnicodeEncodeError:
@@ -56,9 +56,9 @@ def digest(entry: Entry) -> int:
 
 
 def clash(entry: Entry, place: str) -> DuplicateKey:
-    """What to raise for a key that came before with other content."""
+    """What to raise for a key that is already that of a different record."""
     return DuplicateKey(
         entry.where,
-        f"the key {entry.key!r} came before with other content, at {place}",
-        remedy="Make the keys unique, or take one of the two records out.",
+        f"the key {entry.key!r} is already that of a different record, at {place}",
+        remedy="Make the keys unique, or remove one of the two records.",
     )

@@ -240,7 +240,7 @@ async def move(
             differ. The source is left as it is in any case.
     """
     if alive := await source.living():
-        what = f"{source.name}: a run is alive ({', '.join(alive)}), and what it does would be left behind"
+        what = f"{source.name}: a run is live ({', '.join(alive)}), and its results would not be copied"
         raise StoreError(what, remedy="Stop it (Ctrl+C loses nothing) or let it end, then migrate again.")
     return await copy(source, sink, "crashed", told)
 

@@ -59,7 +59,7 @@ def _copy(value: Any, around: tuple[int, ...]) -> Any:
         return _finite(float(value))
     if isinstance(value, dict | list | tuple):
         return _container(value, around)
-    raise NotPlain(f"is a {type(value).__name__}, which is no JSON")
+    raise NotPlain(f"is a {type(value).__name__}, which JSON cannot represent")
 
 
 def _container(value: dict[Any, Any] | list[Any] | tuple[Any, ...], around: tuple[int, ...]) -> Any:
@@ -75,7 +75,7 @@ def _table(table: dict[Any, Any], inside: tuple[int, ...]) -> dict[str, Any]:
     copied = {}
     for name, item in table.items():
         if not isinstance(name, str):
-            raise NotPlain(f"has the key {name!r:.40}, which is no text")
+            raise NotPlain(f"has the key {name!r:.40}, which is not text")
         try:
             copied[_text(str.__str__(name))] = _copy(item, inside)
         except NotPlain as error:
@@ -97,11 +97,11 @@ def _text(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise NotPlain("is no valid text (a lone surrogate)") from None
+        raise NotPlain("is not valid text (a lone surrogate)") from None
     return text
 
 
 def _finite(number: float) -> float:
     if not math.isfinite(number):
-        raise NotPlain(f"is {number}, which is no JSON")
+        raise NotPlain(f"is {number}, which JSON cannot represent")
     return number

@@ -96,4 +96,4 @@ def _document(body: bytes) -> Any:
 def _no_json(reply: Reply, error: ValueError) -> Failure:
     if is_html(reply):
         return html_failure(reply)
-    return answer_failure(reply, "not_json", f"the reply is no JSON: {error}")
+    return answer_failure(reply, "not_json", f"the reply is not valid JSON: {error}")

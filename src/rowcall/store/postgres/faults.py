@@ -13,7 +13,7 @@ _REMEDIES: dict[type[StoreError], str] = {
     Busy: "Run the same command again once it can be reached. Nothing is lost.",
     Unavailable: "Check that the database exists and that this user may use it, or name another one ([store] path).",
     Full: "Free some space on the server's disk, then run the same command again. Nothing that was stored is lost.",
-    ReadOnly: "Name the server that takes writes ([store] path), or let it take them again.",
+    ReadOnly: "Name a server that accepts writes ([store] path), or make this one accept them again.",
     Corrupt: "Ask who runs the server; restore a backup, or name another database ([store] path).",
     StoreError: "",
 }
@@ -41,7 +41,7 @@ _GRANT = (
     "Have its owner grant it. To make a store: GRANT CREATE ON DATABASE; to look on: USAGE ON SCHEMA rowcall and"
     " SELECT ON ALL TABLES IN SCHEMA rowcall; to work: USAGE, and ALL ON ALL TABLES and ALL SEQUENCES there."
 )
-_WHERE_IT_STANDS = "A password stands in the address of [store] path or --store, in PGPASSWORD or in ~/.pgpass."
+_WHERE_IT_STANDS = "Put the password into the URL of [store] path or --store, into PGPASSWORD, or into ~/.pgpass."
 _NO_USER = "Correct the user in the address (left out: the one of this machine), or make it: createuser"
 # A refused connection has no code, only the server's or the library's words for it.
 _REFUSALS: tuple[tuple[str, type[StoreError], str, str], ...] = (

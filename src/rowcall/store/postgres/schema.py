@@ -32,7 +32,7 @@ async def require(connection: Connection, name: str) -> None:
     """
     version = await _version(connection, name)
     if not version:
-        raise NoStore(f"{name}: there is no store yet", remedy="`rowcall run` makes it, or `rowcall enqueue`.")
+        raise NoStore(f"{name}: there is no store yet", remedy="`rowcall run` or `rowcall enqueue` creates it.")
     if version < VERSION:
         raise SchemaMismatch(
             f"{name}: an older rowcall made the tables", remedy="`rowcall run` brings them up to date."

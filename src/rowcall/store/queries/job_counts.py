@@ -38,11 +38,11 @@ _FLAWS = {
             SELECT 1 FROM results
             WHERE job = jobs.rowid AND request = jobs.request AND input_hash = jobs.input_hash AND NOT superseded)
     """,
-    "an answer that is no JSON": """
+    "an answer that is not valid JSON": """
         SELECT count(*), min(jobs.rowid) FROM results JOIN jobs ON jobs.rowid = job
         WHERE kind = :kind AND NOT is_json(value)
     """,
-    "a payload that is no JSON": """
+    "a payload that is not valid JSON": """
         SELECT count(*), min(jobs.rowid) FROM payloads JOIN jobs ON jobs.rowid = job
         WHERE kind = :kind AND NOT is_json(record)
     """,

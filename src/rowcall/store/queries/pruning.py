@@ -24,6 +24,6 @@ def drop_payloads(store: str, kind: str, before: str) -> Query[int]:
         StoreError: a run is alive.
     """
     if alive := (yield from living()):
-        what = f"{store}: a run is alive ({', '.join(alive)})"
+        what = f"{store}: a run is live ({', '.join(alive)})"
         raise StoreError(what, remedy="Stop it (Ctrl+C loses nothing) or let it end, then prune again.")
     return (yield Statement(f"DELETE {_OLD}", kind=kind, before=before)).changed

@@ -74,4 +74,4 @@ def give_name(temporary: Path, path: Path) -> None:
 
 def already_there(path: Path) -> OutputError:
     """The error for a name that is taken."""
-    return OutputError(f"{path}: is there already", remedy="Name another file, or leave the name out.")
+    return OutputError(f"{path}: the file exists already", remedy="Name another file, or leave the name out.")

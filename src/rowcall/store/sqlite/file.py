@@ -49,7 +49,7 @@ def connect_reading(path: Path) -> sqlite3.Connection:
 
 
 def _no_store(path: Path) -> NoStore:
-    return NoStore(f"{path}: there is no store yet", remedy="`rowcall run` makes it, or `rowcall enqueue`.")
+    return NoStore(f"{path}: there is no store yet", remedy="`rowcall run` or `rowcall enqueue` creates it.")
 
 
 def connect_writing(path: Path) -> sqlite3.Connection:
@@ -101,7 +101,7 @@ def _require_place(path: Path) -> None:
         raise Unavailable(f"{path}: there is no folder {path.parent}", remedy="Make it, or change [store] path.")
     if kind := network_file_system(path):
         raise Unavailable(
-            f"{path}: lies on a network file system ({kind}), where SQLite's write-ahead log is not safe",
+            f"{path}: is on a network file system ({kind}), where SQLite's write-ahead log is not safe",
             remedy="Name a file on a local disk as [store] path; input and output may stay where they are.",
         )
     if path.exists() and not path.is_file():
