@@ -17,7 +17,11 @@ MOST = 10_000
 """Pending jobs that one transaction gives answers to."""
 
 # Made when duplicates are first looked for, since they slow down the claims and settlements of everyone else.
-_INDEXED = "SELECT to_regclass('rowcall.results_taken_back') IS NOT NULL"
+# Only the owner of the tables can make them; a user with no more than the documented grants does without.
+_INDEXED = """
+    SELECT to_regclass('rowcall.results_taken_back') IS NOT NULL
+        OR NOT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = 'rowcall.jobs'::regclass
+"""
 _ALONE = "LOCK TABLE rowcall.jobs, rowcall.results IN SHARE ROW EXCLUSIVE MODE"
 _INDEXES = (
     "CREATE INDEX IF NOT EXISTS jobs_twins ON rowcall.jobs (kind, input_hash) WHERE status = 'pending'",

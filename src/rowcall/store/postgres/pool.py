@@ -54,7 +54,7 @@ _SETTINGS = {
     "TimeZone": "UTC",
     "DateStyle": "ISO",
     "jit": "off",
-    "search_path": "rowcall",  # where the statements that both databases share find their tables
+    "search_path": "rowcall, pg_temp",  # where the statements that both databases share find their tables
 }
 _LOOK = "SELECT pg_backend_pid(), NOT current_setting('transaction_read_only')::boolean"
 _UNKNOWN = re.compile(r'invalid URI query parameter: "(\w+)"')
@@ -290,7 +290,8 @@ class Database:
             await self._idle.pop().close()
 
     def _set(self, command: str) -> str:
-        return "; ".join(f"{command} {name} = '{value}'" for name, value in self._settings.items())
+        quoted = {name: value.replace(", ", "', '") for name, value in self._settings.items()}  # a list, item by item
+        return "; ".join(f"{command} {name} = '{value}'" for name, value in quoted.items())
 
     def _tell(self, state: RetryCallState) -> None:
         """Tell the user of a long wait, once until something succeeds again."""

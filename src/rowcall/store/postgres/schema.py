@@ -17,6 +17,31 @@ _THERE = """
     SELECT to_regclass('rowcall.schema_version') IS NOT NULL,
         (SELECT count(*) FROM pg_class WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = 'rowcall'))
 """
+# The owner of a table, function or trigger decides what happens with the rights of any user who touches it. Trusted
+# owners are this user, the owner of the database and superusers, and the roles of this user unless it is a superuser,
+# who has all of them.
+_FOREIGN = """
+    WITH trusted AS (
+        SELECT roles.oid FROM pg_catalog.pg_roles AS roles
+        JOIN pg_catalog.pg_roles AS me ON me.rolname = current_user
+        JOIN pg_catalog.pg_database AS here ON here.datname = current_database()
+        WHERE roles.oid IN (me.oid, here.datdba) OR roles.rolsuper
+        OR (NOT me.rolsuper AND pg_catalog.pg_has_role(me.oid, roles.oid, 'MEMBER'))),
+    space AS (SELECT oid, nspowner FROM pg_catalog.pg_namespace WHERE nspname = 'rowcall')
+    SELECT 'the schema', pg_catalog.pg_get_userbyid(nspowner) FROM space WHERE nspowner NOT IN (TABLE trusted)
+    UNION ALL
+    SELECT 'the table or view ' || relname, pg_catalog.pg_get_userbyid(relowner)
+    FROM pg_catalog.pg_class JOIN space ON relnamespace = space.oid WHERE relowner NOT IN (TABLE trusted)
+    UNION ALL
+    SELECT 'the function ' || proname, pg_catalog.pg_get_userbyid(proowner)
+    FROM pg_catalog.pg_proc JOIN space ON pronamespace = space.oid WHERE proowner NOT IN (TABLE trusted)
+    UNION ALL
+    SELECT 'the trigger ' || tgname || ' on ' || relname, pg_catalog.pg_get_userbyid(proowner)
+    FROM pg_catalog.pg_trigger JOIN pg_catalog.pg_class ON pg_class.oid = tgrelid
+    JOIN space ON relnamespace = space.oid JOIN pg_catalog.pg_proc ON pg_proc.oid = tgfoid
+    WHERE NOT tgisinternal AND (pronamespace, tgname, proname) <> (space.oid, 'jobs_set_back', 'set_back')
+    LIMIT 1
+"""
 _VERSION = "SELECT max(version) FROM rowcall.schema_version"
 _MARK = "INSERT INTO rowcall.schema_version VALUES (%s)"
 _CLEAR = "DELETE FROM rowcall.schema_version"
@@ -80,6 +105,7 @@ async def _version(connection: Connection, name: str) -> int:
                 f"{name}: the schema `rowcall` there is another program's", remedy="Name another database."
             )
         return 0
+    await _require_known_owners(connection, name)
     (version,) = await fetched(connection, _VERSION)
     if (version or 0) > VERSION:
         raise SchemaMismatch(
@@ -87,6 +113,20 @@ async def _version(connection: Connection, name: str) -> int:
             remedy="Update rowcall: pip install -U rowcall",
         )
     return version or 0
+
+
+async def _require_known_owners(connection: Connection, name: str) -> None:
+    """Check who made the tables before anything is read from them, which could be a view that runs a function.
+
+    Raises:
+        SchemaMismatch: somebody made them, or a function or trigger, who is not trusted.
+    """
+    for what, owner in await (await connection.execute(_FOREIGN)).fetchall():
+        raise SchemaMismatch(
+            f"{name}: {what} of rowcall belongs to {owner}, who could run commands with your rights there",
+            remedy="Name another database; or, if you trust that user: ALTER ... OWNER TO the database's owner,"
+            " or make yours a member: GRANT owner TO user. A trigger of your own has to be dropped.",
+        )
 
 
 async def _require_whole(connection: Connection, name: str) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 import sqlite3
-from functools import partial
+from contextlib import closing
+from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
 from urllib.parse import quote
@@ -138,6 +139,7 @@ def _version(connection: sqlite3.Connection, path: Path) -> int:
         (owner,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        actions = _actions(connection)
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
@@ -150,7 +152,29 @@ def _version(connection: sqlite3.Connection, path: Path) -> int:
             f"{path}: written by a newer rowcall (schema {version}; this one knows {VERSION})",
             remedy="Update rowcall: pip install -U rowcall",
         )
+    if version and (foreign := actions ^ _own_actions(int(version))):
+        names = ", ".join(sorted({f"{kind} {name}" for kind, name, _ in foreign}))
+        shown = "".join(letter if letter.isprintable() else " " for letter in names)
+        raise SchemaMismatch(
+            f"{path}: a trigger or view that rowcall makes was changed, or another one was added: {shown}",
+            remedy="A trigger acts whenever rowcall writes. Drop what you added, or restore a backup.",
+        )
     return int(version)
+
+
+def _actions(connection: sqlite3.Connection) -> frozenset[tuple[str, str, str]]:
+    """Return kind, name and definition of all triggers and views."""
+    found = "SELECT type, name, sql FROM sqlite_master WHERE type IN ('trigger', 'view')"
+    return frozenset(connection.execute(found).fetchall())
+
+
+@cache
+def _own_actions(version: int) -> frozenset[tuple[str, str, str]]:
+    """Return the triggers and views of a store of that version."""
+    with closing(sqlite3.connect(":memory:")) as made:
+        for step in MIGRATIONS[:version]:
+            made.executescript(files("rowcall.store").joinpath(step).read_text("utf-8"))
+        return _actions(made)
 
 
 def _unfinished(connection: sqlite3.Connection, path: Path) -> SchemaMismatch:
