@@ -31,8 +31,10 @@ def cells(text: str) -> list[list[str]]:
 
 
 def folders(inside: Path) -> set[str]:
-    """The packages and data folders directly inside a folder."""
-    return {path.name for path in inside.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    """The folders directly inside a folder, without those that a switch of branches leaves behind."""
+    return {
+        path.name for path in inside.iterdir() if path.is_dir() and any(child.is_file() for child in path.iterdir())
+    }
 
 
 ROOMS = {row[0].strip("`/"): row[1] for row in cells(section(CONTRIBUTING, "## The map"))}
