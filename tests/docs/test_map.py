@@ -31,10 +31,8 @@ def cells(text: str) -> list[list[str]]:
 
 
 def folders(inside: Path) -> set[str]:
-    """The folders directly inside a folder, without those that a switch of branches leaves behind."""
-    return {
-        path.name for path in inside.iterdir() if path.is_dir() and any(child.is_file() for child in path.iterdir())
-    }
+    """The folders directly inside a folder, without bytecode and what a switch of branches leaves behind."""
+    return {path.parent.name for path in inside.glob("*/*") if path.is_file()} - {"__pycache__"}
 
 
 ROOMS = {row[0].strip("`/"): row[1] for row in cells(section(CONTRIBUTING, "## The map"))}
