@@ -15,8 +15,8 @@ from plainjob import plain_job
 from rich.console import Console
 from terminal import Terminal
 
-from rowcall.calls.door import Answer, Reason
-from rowcall.engine.live_view import HeldUp, LiveView
+from rowcall.calls.door import DoorAnswer, Reason
+from rowcall.engine.live_view import Delay, LiveView
 from rowcall.engine.options import Options
 from rowcall.mock import MockAPI
 from rowcall.model.events import (
@@ -197,11 +197,11 @@ def stand_in(**facts):
 
 
 def offline(cause, at):
-    return Answer(0, at, Reason.OFFLINE, cause, monotonic(), alone=True)
+    return DoorAnswer(0, at, Reason.OFFLINE, cause, monotonic(), alone=True)
 
 
 def soon(seconds, reason, cause="", calls=0):
-    return Answer(calls, monotonic() + seconds, reason, cause)
+    return DoorAnswer(calls, monotonic() + seconds, reason, cause)
 
 
 def refused(message="refused: api.example.com"):
@@ -218,8 +218,8 @@ def test_time_left_is_that_of_the_records_left():
     assert (view.total, view.done, view.failed, view.left) == (100, 40, 2, 29.0)
     assert view_of(stand_in(reading=True), EventCounts(), 2.0).left is None
     assert view_of(stand_in(), EventCounts(), 0.0).left is None
-    assert view_of(stand_in(held_up=HeldUp("resting")), EventCounts(), 2.0).left is None
-    assert view_of(stand_in(held_up=HeldUp("rate limit")), EventCounts(), 2.0).left == 29.0
+    assert view_of(stand_in(held_up=Delay("resting")), EventCounts(), 2.0).left is None
+    assert view_of(stand_in(held_up=Delay("rate limit")), EventCounts(), 2.0).left == 29.0
 
 
 def test_with_a_limit_the_limit_is_the_whole():
@@ -260,7 +260,7 @@ def test_cancelled_records_are_nothing_to_wait_for():
         (soon(900.0, Reason.API_USED_UP), "nothing is left of the API's limit until "),
         (soon(900.0, Reason.API_LIMIT), "paced by what the API allows"),
         (soon(900.0, Reason.RATE_LIMIT, "500/min"), "paced by the limit: 500/min"),
-        (Answer(0, math.inf, Reason.PAUSED), "paused by hand. Resume with: rowcall set pause=false"),
+        (DoorAnswer(0, math.inf, Reason.PAUSED), "paused by hand. Resume with: rowcall set pause=false"),
     ],
 )
 def test_what_holds_it_up(answer, said):
@@ -337,7 +337,12 @@ async def test_an_outage_or_a_pause_is_no_slowness(monkeypatch):
     progress = ProgressDisplay(Terminal())
     clock = iter([0.0, 10.0, 500.0, 501.0])
     monkeypatch.setattr("rowcall.progress.display.monotonic", lambda: next(clock))
-    for done, answer in ((0, Answer(1, 0.0)), (50, Answer(1, 0.0)), (50, offline("no", 0.0)), (55, Answer(1, 0.0))):
+    for done, answer in (
+        (0, DoorAnswer(1, 0.0)),
+        (50, DoorAnswer(1, 0.0)),
+        (50, offline("no", 0.0)),
+        (55, DoorAnswer(1, 0.0)),
+    ):
         progress._look(LiveView(8, 8, ended=done, answer=answer))
     assert progress._speed.per_second == 5.0
 

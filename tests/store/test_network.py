@@ -6,7 +6,7 @@ import pytest
 
 from rowcall.model.errors import Unavailable
 from rowcall.store.sqlite.file import connect_writing
-from rowcall.store.sqlite.network import network_file_system
+from rowcall.store.sqlite.network_disk import network_file_system
 
 MOUNTS = r"""22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
 30 22 0:40 / {here}/data rw,relatime shared:2 - nfs4 server:/export rw,vers=4.2

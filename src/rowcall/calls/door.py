@@ -38,7 +38,7 @@ class Reason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class DoorAnswer:
     """Whether calls may leave.
 
     Attributes:
@@ -58,9 +58,9 @@ class Answer:
     alone: bool = False
 
 
-_STOPPING = Answer(0, math.inf, Reason.STOPPING)
-_PAUSED = Answer(0, math.inf, Reason.PAUSED)
-_IN_FLIGHT = Answer(0, math.inf, Reason.IN_FLIGHT)
+_STOPPING = DoorAnswer(0, math.inf, Reason.STOPPING)
+_PAUSED = DoorAnswer(0, math.inf, Reason.PAUSED)
+_IN_FLIGHT = DoorAnswer(0, math.inf, Reason.IN_FLIGHT)
 
 
 class Door:
@@ -125,7 +125,7 @@ class Door:
 
     # Questions
 
-    def look(self, now: float, most: int = 1) -> Answer:
+    def look(self, now: float, most: int = 1) -> DoorAnswer:
         """Return how many calls, up to ``most``, may be started now, and what delays the next one."""
         if self._stopping:
             return _STOPPING
@@ -134,21 +134,21 @@ class Door:
         if outage := self.gate.closed:
             return self._probe(outage, now)
         if self.resting_until > now:
-            return Answer(0, self.resting_until, Reason.RESTING, self._rest_cause)
+            return DoorAnswer(0, self.resting_until, Reason.RESTING, self._rest_cause)
         room = self.gate.room(now)
         if room is None:
             return self._paced(now, most)
         if not room or self._awaits_lone_call:
-            return Answer(0, self.gate.room_at() or math.inf, Reason.FIRST_CALL, alone=True)
+            return DoorAnswer(0, self.gate.room_at() or math.inf, Reason.FIRST_CALL, alone=True)
         return replace(self._paced(now, 1), alone=True)
 
-    def may_start(self, job: Job, working: int, now: float) -> Answer:
+    def may_start(self, job: Job, working: int, now: float) -> DoorAnswer:
         """As ``look``, for this job, while ``working`` other jobs are worked on."""
         if working >= self.concurrency.slots:
             return _IN_FLIGHT
         answer = self.look(now)
         if answer.calls and self.budget and not self.budget.allows(job, working):
-            return Answer(0, math.inf, Reason.BUDGET, str(self.budget))
+            return DoorAnswer(0, math.inf, Reason.BUDGET, str(self.budget))
         return answer
 
     def is_closed(self, *, probe: bool = False) -> bool:
@@ -186,25 +186,25 @@ class Door:
         """A call that goes alone was started and has not left; once it has, the gate knows of it."""
         return self._alone is not None and self._alone.number is None and not self._alone.over
 
-    def _probe(self, outage: Outage, now: float) -> Answer:
+    def _probe(self, outage: Outage, now: float) -> DoorAnswer:
         paced = self._paced(now, 1)
         due = math.inf if outage.probe_at is None else max(outage.probe_at, self.resting_until)
         may_leave = due <= now and not self._awaits_lone_call
         calls, at = may_leave * paced.calls, max(due, paced.at)
-        return Answer(calls, at, Reason.OFFLINE, outage.cause.message, outage.since, alone=True)
+        return DoorAnswer(calls, at, Reason.OFFLINE, outage.cause.message, outage.since, alone=True)
 
-    def _paced(self, now: float, most: int) -> Answer:
+    def _paced(self, now: float, most: int) -> DoorAnswer:
         """What the rate limits allow, the API's and the configured ones."""
         server, shared = self.server.next_at(now), self.limits.next_at(now)
         at = max(server, shared)
         calls = self._places(now, most) if most > 1 else 1
         if at <= now:
-            return Answer(calls, at)
+            return DoorAnswer(calls, at)
         if at > now + AHEAD:
             calls = 0
         if shared > server:
-            return Answer(calls, at, Reason.RATE_LIMIT, self.limits.text)
-        return Answer(calls, at, Reason.API_USED_UP if self.server.spent_until(now) else Reason.API_LIMIT)
+            return DoorAnswer(calls, at, Reason.RATE_LIMIT, self.limits.text)
+        return DoorAnswer(calls, at, Reason.API_USED_UP if self.server.spent_until(now) else Reason.API_LIMIT)
 
     def _places(self, now: float, most: int) -> int:
         size = self.concurrency.records_per_request

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from rowcall.calls.door import Answer, Door, Reason
+from rowcall.calls.door import Door, DoorAnswer, Reason
 from rowcall.store.types import Enqueued
 
 WORTH_SAYING = 1.0
@@ -14,7 +14,7 @@ WORTH_SAYING = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class HeldUp:
+class Delay:
     """What keeps calls from leaving, as the status shows it.
 
     Attributes:
@@ -56,26 +56,26 @@ class LiveView:
     ended: int = 0
     enqueued: Enqueued = field(default_factory=Enqueued)
     reading: bool = True
-    answer: Answer = field(default_factory=lambda: Answer(1, 0.0))
-    held_up: HeldUp | None = None
+    answer: DoorAnswer = field(default_factory=lambda: DoorAnswer(1, 0.0))
+    held_up: Delay | None = None
 
 
-def held_up(door: Door, answer: Answer, now: float) -> HeldUp | None:
+def held_up(door: Door, answer: DoorAnswer, now: float) -> Delay | None:
     """Return what holds a run up, by the door's answer at that monotonic time."""
     match answer.reason:
         case Reason.PAUSED:
-            return HeldUp("paused")
+            return Delay("paused")
         case Reason.OFFLINE:
             since = None if answer.since is None else moment(answer.since - now)
             until = None if answer.at == math.inf else moment(answer.at - now)
-            return HeldUp("offline", answer.cause, since, until)
+            return Delay("offline", answer.cause, since, until)
         case Reason.RESTING:
-            return HeldUp("resting", answer.cause, until=moment(answer.at - now))
+            return Delay("resting", answer.cause, until=moment(answer.at - now))
         case Reason.STOPPING:
             return None
         case _:
             wait = door.limits.free_at - now
-            return HeldUp("rate limit", until=moment(wait)) if wait > WORTH_SAYING else None
+            return Delay("rate limit", until=moment(wait)) if wait > WORTH_SAYING else None
 
 
 def moment(seconds: float) -> str:

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from rowcall.calls.door import Answer, Reason
+from rowcall.calls.door import DoorAnswer, Reason
 from rowcall.engine.live_view import LiveView
 from rowcall.model.outcome import Usage
 from rowcall.model.run_stats import RunStats
@@ -145,7 +145,7 @@ _BEFORE_FAILING = (Reason.PAUSED, Reason.OFFLINE, Reason.RESTING)
 """Reasons that are said even if nothing has succeeded yet."""
 
 
-def _reason_text(answer: Answer) -> str:
+def _reason_text(answer: DoorAnswer) -> str:
     now = monotonic()
     match answer.reason:
         case Reason.PAUSED:
@@ -162,7 +162,7 @@ def _reason_text(answer: Answer) -> str:
             return _pace_text(answer) if answer.at - now > PACED_FROM else ""
 
 
-def _pace_text(answer: Answer) -> str:
+def _pace_text(answer: DoorAnswer) -> str:
     match answer.reason:
         case Reason.API_USED_UP:
             return f"nothing is left of the API's limit until {_time_of_day(answer.at - monotonic())}"

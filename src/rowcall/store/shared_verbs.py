@@ -8,13 +8,13 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from rowcall.store.base import Reader, Store
 from rowcall.store.queries import (
+    batch_rollback,
     history,
     import_answers,
     job_counts,
     pruning,
     request_numbers,
     retry_cancel,
-    rollback,
     selections,
     stored_jobs,
     stored_runs,
@@ -67,8 +67,8 @@ class SharedReader(Reader):
     history = _walks(history.history)
     request_standing = _walks(request_numbers.request_standing)
     select = _walks(selections.select)
-    batches = _walks(rollback.batches)
-    batch_answers = _walks(rollback.batch_answers)
+    batches = _walks(batch_rollback.batches)
+    batch_answers = _walks(batch_rollback.batch_answers)
     prunable = _walks(pruning.prunable)
     last_run = _reads(stored_runs.last_run)
     live_runs = _reads(stored_runs.live_runs)
@@ -95,7 +95,7 @@ class SharedStore(SharedReader, Store):
     import_answers = _writes(import_answers.import_answers)
     retry = _writes(retry_cancel.retry, walks=True)
     cancel = _writes(retry_cancel.cancel, walks=True)
-    rollback = _writes(rollback.rollback, walks=True, by_index=True)
+    rollback = _writes(batch_rollback.rollback, walks=True, by_index=True)
     publish = _writes(stored_runs.publish)
     end_run = _writes(stored_runs.end_run)
     note = _writes(stored_runs.note, lightly=True)

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from rowcall.model.errors import Corrupt, NoStore, SchemaMismatch, StoreError, Unavailable
 from rowcall.store.sqlite.faults import translated
 from rowcall.store.sqlite.locks import beside, is_unlocked
-from rowcall.store.sqlite.network import network_file_system
+from rowcall.store.sqlite.network_disk import network_file_system
 
 APPLICATION_ID = 0x726F7763  # "rowc", where `file` and SQLite look for it
 MOVING_ID = 0x726F776D  # "rowm": a store is being migrated into this file, which cannot be used before that is finished
