@@ -63,9 +63,10 @@ class ScriptedServer:
         return self
 
     async def __aexit__(self, *error):
-        self._server.close()
-        for _ in range(9):  # a connection that was accepted just now takes some turns of the loop to begin
+        for _ in range(9):  # a connection that is accepted while Python 3.11 closes the server is never closed itself
             await asyncio.sleep(0)
+        self._server.close()
+        await asyncio.sleep(0)
         for talk in self.talks:
             talk.writer.transport.abort()
         for play in self._plays:

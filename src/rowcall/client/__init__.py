@@ -1,4 +1,4 @@
-"""The wire: an httpx client over aiohttp's connections, with exact error classes."""
+"""The HTTP client: httpx's interface over aiohttp's connections, with an exact class for every error."""
 
 from rowcall.client.client import Client
 from rowcall.client.proxies import Proxies, Proxy, UnusableProxy

@@ -1,4 +1,4 @@
-"""Content codings of a reply, decoded piece by piece: a small body that unfolds into a huge one stays bounded."""
+"""Content codings of a reply, decoded in pieces, so that a body that expands enormously takes little memory."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import zlib
 from typing import Protocol
 
 PIECE = 2**18
-"""Bytes that a decoder hands out at once, at most (a plain body comes as it was received)."""
+"""Largest piece that a decoder returns, in bytes (a body without a coding is returned as received)."""
 
 
 class Decoder(Protocol):
-    """Takes a body as it was sent, gives it as it was meant."""
+    """Takes an encoded body in pieces and returns it decoded."""
 
     def feed(self, raw: bytes) -> None:
-        """Take what was received; only after ``take`` gave nothing."""
+        """Take received bytes. Call it only after ``take`` has returned nothing."""
 
     def take(self) -> bytes:
-        """The next piece; empty where more must be fed."""
+        """The next piece; empty if more must be fed."""
 
     def whole(self) -> bool:
         """Whether the body may end here."""
@@ -51,10 +51,10 @@ class Plain:
 
 
 class Inflated:
-    """gzip (of one or several members) or deflate (with or without its zlib header).
+    """gzip (one or several members) or deflate (with or without its zlib header).
 
     Raises:
-        zlib.error: from ``take``, where the data is neither.
+        zlib.error: from ``take``, if the data is neither.
     """
 
     def __init__(self, *, gzip: bool) -> None:
@@ -70,7 +70,7 @@ class Inflated:
             self._pending = raw
 
     def take(self) -> bytes:
-        """At most ``PIECE`` bytes; zlib may hold more of them than it was fed for."""
+        """At most ``PIECE`` bytes. zlib may still hold decoded bytes after its input is used up."""
         while self._stream is not None:
             piece = self._stream.decompress(self._pending, PIECE)
             self._pending = self._stream.unconsumed_tail
@@ -81,11 +81,11 @@ class Inflated:
         return b""
 
     def whole(self) -> bool:
-        """No byte at all, or the end of the compressed data was seen."""
+        """True if there was no byte at all, or the end of the compressed data was seen."""
         return self._stream is None or self._stream.eof
 
     def _begin(self, raw: bytes) -> None:
-        """Start on the first member or the next one; what follows an end and is no gzip is padding."""
+        """Start on the first member or the next one. Bytes after it that are not gzip are ignored padding."""
         if self._stream is None or (self._gzip and raw[0] == _GZIP_MAGIC):
             self._stream, self._pending = zlib.decompressobj(self._window(raw)), raw
 

@@ -1,4 +1,4 @@
-"""Name look-up in daemon threads: one that hangs holds neither the event loop nor the exit of the process."""
+"""Name look-up in daemon threads, so that one that hangs blocks neither the event loop nor the exit of the process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 
 class NameResolver(AbstractResolver):
-    """The system's look-up, one short-lived thread for each; the connector asks once for all who wait for a name."""
+    """The system's look-up, in one short-lived thread each. aiohttp asks once for all requests that wait for a name."""
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
@@ -28,14 +28,14 @@ class NameResolver(AbstractResolver):
         return await found
 
     async def close(self) -> None:
-        """Nothing to let go."""
+        """There is nothing to release."""
 
 
 def _look_up(
     loop: asyncio.AbstractEventLoop, found: asyncio.Future[Any], host: str, port: int, family: socket.AddressFamily
 ) -> None:
     answer = _addresses(host, port, family)
-    with suppress(RuntimeError):  # the loop is closed, nobody waits any more
+    with suppress(RuntimeError):  # the loop is closed: nobody waits for the result
         loop.call_soon_threadsafe(_settle, found, answer)
 
 

@@ -1,4 +1,4 @@
-"""How a config's calls reach their API: the wire, its proxies, whom it trusts and how it shows itself."""
+"""How the calls of a config reach their API: the client, its proxies and its TLS settings."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _ANYWHERE = ("http://any.invalid", "https://any.invalid")
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """The proxies of a wire, and its TLS where that is not the usual one."""
+    """The proxies of a client, and its TLS context unless that is the usual one."""
 
     proxies: Proxies | None = None
     tls: ssl.SSLContext | None = None
 
 
 def make_client(config: Config, concurrency: int, network: Network) -> Client:
-    """The wire, with a slot for every call in flight."""
+    """Make the client, with a connection for every call in flight."""
     return Client(
         concurrency=concurrency,
         timeout=config.api.timeout,
@@ -35,10 +35,10 @@ def make_client(config: Config, concurrency: int, network: Network) -> Client:
 
 
 def make_network(config: Config) -> Network:
-    """How a resolved config reaches its API; the fake API is reached directly. Reads files: blocks.
+    """How a resolved config reaches its API; the fake API is reached directly. Reads files, so it blocks.
 
     Raises:
-        ConfigError: a proxy or a file of certificates that cannot be used.
+        ConfigError: a proxy or a file of certificates cannot be used.
     """
     if config.api.preset == "mock":
         return Network()
@@ -47,7 +47,7 @@ def make_network(config: Config) -> Network:
 
 
 def environment_proxy(config: Config) -> Proxy | None:
-    """The proxy for the API's URL, where the environment names it and not the config."""
+    """The proxy for the API's URL, if the environment names it rather than the config."""
     api = config.api
     if api.proxy or api.base_url is None or api.preset == "mock":
         return None
@@ -57,7 +57,7 @@ def environment_proxy(config: Config) -> Proxy | None:
 
 
 def _proxies(config: Config, variables: Mapping[str, str]) -> Proxies:
-    """The proxies, tried with the API's URL; without one a handler may call any."""
+    """The proxies, checked with the API's URL. Without one, a handler may call any URL."""
     named, base_url = config.api.proxy, config.api.base_url
     written = named.reveal() if isinstance(named, Secret) else named
     assert not isinstance(written, dict)  # the config is resolved
@@ -82,6 +82,6 @@ def _tls(config: Config, variables: Mapping[str, str]) -> ssl.SSLContext | None:
 
 
 def _where(config: Config, named_by: str) -> str:
-    """Where a setting is written; a variable by its name."""
+    """Where a setting is written; for a variable, its name."""
     table, _, key = named_by.partition(".")
     return config.where((table, key)) if key else named_by

@@ -1,4 +1,4 @@
-"""Through which proxy a request goes: ``[api] proxy``, or the usual environment variables."""
+"""Which proxy a request goes through: ``[api] proxy``, or the usual environment variables."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from urllib.parse import unquote
 import httpx
 
 DIRECT = "none"
-"""Said instead of a URL: no proxy, whatever the environment says."""
+"""Written instead of a URL: no proxy, whatever the environment says."""
 
 _SEPARATORS = re.compile(r"[\s,]+")
 
 
 class UnusableProxy(ValueError):
-    """A proxy that cannot be used: who named it, why, what to do. Its URL is never repeated: it may hold a password."""
+    """A proxy that cannot be used: what names it, why, what to do. Its URL is not shown: it may hold a password."""
 
     def __init__(self, origin: str, what: str, remedy: str) -> None:
         super().__init__(f"{origin}: {what}")
@@ -33,8 +33,8 @@ class Proxy:
 
     Attributes:
         url: without credentials.
-        origin: what named it: ``api.proxy``, ``HTTPS_PROXY``.
-        authorization: what goes out as ``Proxy-Authorization``; None without credentials.
+        origin: the setting or variable that names it: ``api.proxy``, ``HTTPS_PROXY``.
+        authorization: the ``Proxy-Authorization`` header to send; None without credentials.
     """
 
     url: str
@@ -43,10 +43,10 @@ class Proxy:
 
 
 def parse_proxy(text: str, origin: str) -> Proxy:
-    """A proxy from its URL; without a scheme it is ``http://``.
+    """Parse the URL of a proxy. Without a scheme it is ``http://``.
 
     Raises:
-        UnusableProxy: no http or https URL of a host.
+        UnusableProxy: it is not an http or https URL with a host.
     """
     text = text.strip()
     try:
@@ -74,13 +74,13 @@ def _authorization(url: httpx.URL) -> str | None:
 
 
 class Proxies:
-    """Which proxy a URL goes through.
+    """Decides which proxy a URL goes through.
 
-    One that is ``configured`` is for every URL. The environment's (HTTPS_PROXY or HTTP_PROXY, by the URL, else
-    ALL_PROXY; lower case goes before upper) are not for hosts in NO_PROXY, nor for this machine itself.
+    A ``configured`` proxy is used for every URL. The environment's (HTTPS_PROXY or HTTP_PROXY by the URL's scheme, else
+    ALL_PROXY; lower-case names win) are not used for hosts in NO_PROXY, nor for this machine itself.
 
     Args:
-        configured: a URL, or ``none``; None: as the environment says.
+        configured: a URL, or ``none``; None to use the environment.
         environ: the variables.
     """
 
@@ -92,10 +92,10 @@ class Proxies:
         _, self._spared = _value(known, "no_proxy")
 
     def of(self, url: httpx.URL) -> Proxy | None:
-        """The proxy for a URL; None: none.
+        """The proxy for a URL, or None.
 
         Raises:
-            UnusableProxy: the environment names one that cannot be used.
+            UnusableProxy: the environment names a proxy that cannot be used.
         """
         if self._configured:
             return self._configured

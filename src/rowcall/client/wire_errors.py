@@ -1,4 +1,4 @@
-"""What breaks on the wire, one class for each thing that can.
+"""What can go wrong on the wire: one class for each kind of failure.
 
     CallFailed
     '-- WireError (httpx.TransportError)
@@ -9,8 +9,8 @@
         |-- MAYBE_SENT  Reset, ClosedEarly, BodyCut, Garbled, TimedOut
         '-- RECORD      ReplyTooLarge, Unsendable
 
-Each is also the httpx exception that fits, so that ``except httpx.ConnectError`` works. A message is one line with
-scheme, host, port and path, never with the query, credentials or headers.
+Each is also the matching httpx exception, so that ``except httpx.ConnectError`` works. A message is one line with
+scheme, host, port and path; it never contains the query, credentials or headers.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from rowcall.model.outcome import Classed, Failure, FailureClass
 
 
 class CallFailed(Classed):
-    """A request that brought no answer; ``failure`` says why and who pays."""
+    """A request that brought no answer. ``failure`` says why, and whether the record is charged."""
 
 
 class WireError(CallFailed, httpx.TransportError):
     """A request without a whole reply.
 
     Attributes:
-        cls: who pays for it.
-        reason: its stable code.
-        what: it in plain words.
-        remedy: what to do about it, where there is something.
+        cls: whether the record is charged for it.
+        reason: a stable code.
+        what: the failure in plain words.
+        remedy: what to do about it, if anything.
     """
 
     cls: ClassVar[FailureClass] = FailureClass.MAYBE_SENT
@@ -48,12 +48,12 @@ class WireError(CallFailed, httpx.TransportError):
 
     @property
     def failure(self) -> Failure:
-        """It as an outcome."""
+        """The failure as an outcome."""
         return Failure(self.cls, self.reason, str(self))
 
 
 class CannotConnect(WireError, httpx.ConnectError):
-    """No connection, for a cause that has no class of its own."""
+    """There is no connection, for a cause that has no class of its own."""
 
     cls = FailureClass.NOT_SENT
     reason = "cannot_connect"
@@ -61,7 +61,7 @@ class CannotConnect(WireError, httpx.ConnectError):
 
 
 class Refused(CannotConnect):
-    """Nobody listens on that port."""
+    """Nothing listens on that port."""
 
     reason = "refused"
     what = "connection refused"
@@ -89,7 +89,7 @@ class TooManyFiles(CannotConnect):
 
 
 class ConnectBroken(CannotConnect):
-    """The connection was closed or reset while it was made, as a rule inside the TLS handshake."""
+    """The connection was closed or reset while it was made, usually during the TLS handshake."""
 
     reason = "connect_broken"
     what = "connection lost while connecting"
@@ -120,7 +120,7 @@ class TLSFailed(WireError, httpx.ConnectError):
 
 
 class TLSUntrusted(TLSFailed):
-    """The certificate is signed by nobody who is trusted here."""
+    """The certificate is not signed by an authority that is trusted here."""
 
     reason = "tls_untrusted"
     what = "certificate not trusted"
@@ -142,12 +142,12 @@ class TLSWrongHost(TLSFailed):
 
 
 class ProxyAuth(WireError, httpx.ProxyError):
-    """The proxy asks for a user and password, or for others."""
+    """The proxy asks for a user and password, or refuses the ones it got."""
 
     cls = FailureClass.SETUP
     reason = "proxy_auth"
     what = "the proxy asks for a password"
-    remedy = "its URL takes one: http://user:password@host:port, in HTTPS_PROXY or in [api] proxy = { env = ... }"
+    remedy = "put them into its URL: http://user:password@host:port, in HTTPS_PROXY or in [api] proxy = { env = ... }"
 
 
 class ProxyRefused(WireError, httpx.ProxyError):
@@ -196,7 +196,7 @@ class BodyCut(WireError, httpx.ReadError):
 
 
 class Garbled(WireError, httpx.RemoteProtocolError):
-    """The reply is no HTTP, or its body cannot be decoded."""
+    """The reply is not HTTP, or its body cannot be decoded."""
 
     reason = "garbled"
     what = "garbled reply"
@@ -210,7 +210,7 @@ class TimedOut(WireError, httpx.ReadTimeout):
 
 
 class ReplyTooLarge(WireError, httpx.ReadError):
-    """The decoded body is larger than a reply may be; the same request would bring the same."""
+    """The decoded body exceeds the size limit. Sending the request again would bring the same."""
 
     cls = FailureClass.RECORD
     reason = "reply_too_large"
@@ -218,7 +218,7 @@ class ReplyTooLarge(WireError, httpx.ReadError):
 
 
 class Unsendable(WireError, httpx.LocalProtocolError):
-    """The request breaks HTTP: a line break in a header, say, or a URL without a host."""
+    """The request is not valid HTTP: for example, a header contains a line break, or the URL has no host."""
 
     cls = FailureClass.RECORD
     reason = "unsendable"
@@ -226,7 +226,7 @@ class Unsendable(WireError, httpx.LocalProtocolError):
 
 
 def failure_of(error: BaseException) -> Failure:
-    """What an exception of a call means; one that is not the wire's is the record's, ``unexpected_error``."""
+    """The failure that an exception means. An unknown exception is charged to the record as ``unexpected_error``."""
     if isinstance(error, WireError):
         return error.failure
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout):
@@ -245,8 +245,8 @@ def place_of(url: httpx.URL) -> str:
 
 
 def _described(error: httpx.TransportError) -> str:
-    """An exception of another transport, by its class and target: its own text may hold anything."""
+    """Describes another transport's exception by class and target, because its text may contain secrets."""
     try:
         return f"{type(error).__name__}: {place_of(error.request.url)}"
-    except RuntimeError:  # no request was attached to it
+    except RuntimeError:  # it has no request
         return type(error).__name__

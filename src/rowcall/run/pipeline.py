@@ -32,7 +32,7 @@ from rowcall.run.request_check import REQUEST_HASH, CheckedRequest, check_reques
 from rowcall.run.write_output import write_output
 from rowcall.store.base import Reader, Store
 from rowcall.store.types import Enqueued, Role, Run, Selection
-from rowcall.system.threads import apart
+from rowcall.system.threads import run_in_own_thread
 
 CONNECTIONS = 10_000
 """Connections that the client may open. The engine limits calls in flight, and that limit may be set live."""
@@ -176,7 +176,7 @@ class Pipeline:
             only: write only records with this status; None: all.
         """
         check_output(self.config, path, format_)
-        parts = await apart(lambda: self._assembling(self.config.resolve()), "input")
+        parts = await run_in_own_thread(lambda: self._assembling(self.config.resolve()), "input")
         check_output_columns(self.config, parts.source.columns())
         async with await open_reader(self.config) as reader:
             return await self._export(reader, parts, path, format_, only)
@@ -186,7 +186,7 @@ class Pipeline:
         assembling = self._assembling if options.reads or self._helpers else assemble_without_input
         if self.config.api.preset == "mock":
             base_url = (await stack.enter_async_context(make_mock(self.config))).url
-        return await apart(lambda: assembling(self.config.resolve(), base_url=base_url), "input")
+        return await run_in_own_thread(lambda: assembling(self.config.resolve(), base_url=base_url), "input")
 
     async def _begin(
         self, stack: AsyncExitStack, parts: RunParts, checked: CheckedRequest, options: Options

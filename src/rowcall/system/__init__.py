@@ -1,1 +1,1 @@
-"""What the operating system gives: files that are replaced whole, threads, open files, sets on disk."""
+"""The operating system: files replaced atomically, threads, the limit of open files, sets on disk."""

@@ -1,4 +1,4 @@
-"""Files that are replaced as a whole or not at all."""
+"""Files that are replaced atomically: completely, or not at all."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from rowcall.model.errors import OutputError
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A new file that takes the place of ``path`` when the block ends well; otherwise the old one stays.
+    """Write a new file that replaces ``path`` when the block ends without an error; otherwise the old file stays.
 
-    Whoever reads ``path`` meanwhile sees one complete file, also when several write at once: the last to end wins.
-    It is on disk before the old one goes. A link is followed; the mode is what a plain ``open`` would give. What is
-    no regular file (``/dev/null``, a named pipe) is written to as it is.
+    A reader of ``path`` always sees a complete file. If several processes write at once, the last one to finish wins.
+    The new file is on disk before the old one is removed. Symbolic links are followed, and the mode is the one a plain
+    ``open`` would give. A path that is not a regular file (``/dev/null``, a named pipe) is written to directly.
 
     Raises:
         OutputError: the folder is missing or read-only, ``path`` is a folder or read-only, no space is left.
@@ -47,23 +47,23 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 class _Rehearsed(Exception):
-    """Ends a block of ``replacing`` without replacing anything."""
+    """Ends a ``replacing`` block without replacing anything."""
 
 
 def rehearse(path: Path) -> None:
-    """See that ``path`` could be replaced now; nothing is changed.
+    """Check that ``path`` could be replaced now, without changing anything.
 
     Raises:
         OutputError: as ``replacing``.
     """
     if path.exists() and not path.is_file() and not path.is_dir():
-        return  # a device or a pipe: opening it may already be heard
+        return  # a device or a pipe: its reader would notice that it was opened
     with suppress(_Rehearsed), replacing(path):
         raise _Rehearsed
 
 
 class _File(io.FileIO):
-    """A file whose errors say what to do, wherever it is written from."""
+    """A file whose write errors become an ``OutputError``."""
 
     def __init__(self, path: Path, mode: str, *, shown: Path) -> None:
         super().__init__(path, mode)
@@ -75,28 +75,28 @@ class _File(io.FileIO):
 
 
 def _temporary(target: Path, *, shown: Path) -> _File:
-    """A new file beside ``target``, locked as long as it is open; what earlier ones left by their death is removed."""
+    """Create a file beside ``target``, locked while it is open. Files that dead processes left behind are removed."""
     mark = hashlib.blake2b(os.fsencode(target.name), digest_size=6).hexdigest()
     for left in target.parent.glob(f".rowcall-{mark}-*.tmp"):
         _remove_dead(left)
     while True:
         file = _File(target.with_name(f".rowcall-{mark}-{secrets.token_hex(8)}.tmp"), "xb", shown=shown)
-        with suppress(OSError):  # a file system without locks: nobody else can lock it either
+        with suppress(OSError):  # a file system without locks: another process cannot lock it either
             fcntl.flock(file.fileno(), fcntl.LOCK_EX)
         if os.fstat(file.fileno()).st_nlink:
             return file
-        file.close()  # taken for dead in the moment before it was locked
+        file.close()  # another process removed it before it was locked
 
 
 def _remove_dead(temporary: Path) -> None:
-    """Remove a temporary file that no living process has locked."""
+    """Remove a temporary file unless a living process holds its lock."""
     with suppress(OSError), temporary.open("rb") as file:
         fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
         temporary.unlink()
 
 
 def _finish(file: _File, mode: int | None, target: Path) -> None:
-    """Bring the file to disk, then give it its name."""
+    """Sync the file to disk, then rename it to its final name."""
     with explained(file.shown):
         if mode is not None:
             os.fchmod(file.fileno(), mode)
@@ -117,7 +117,7 @@ def remove(path: Path) -> None:
 
 @contextmanager
 def explained(path: Path | str) -> Iterator[None]:
-    """Turn the system's errors about ``path`` into an ``OutputError`` that says what to do."""
+    """Turn OS errors about ``path`` into an ``OutputError`` that says what to do."""
     try:
         yield
     except OSError as error:
@@ -134,12 +134,12 @@ _EXPLANATIONS = {
     errno.EROFS: ("the disk is read-only", "choose a folder on another disk"),
     errno.ENOSPC: ("no space is left", "free some space; nothing in the store is lost"),
     errno.EDQUOT: ("the quota is used up", "free some space; nothing in the store is lost"),
-    errno.EPIPE: ("whoever was reading it has gone", "read it to its end, or name a file"),
+    errno.EPIPE: ("its reader has closed it", "read it to its end, or name a file"),
 }
 
 
 def _mode_to_keep(target: Path) -> int | None:
-    """The mode of the file that is replaced; None where there is none yet."""
+    """The mode of the file to be replaced; None if there is none."""
     if not target.exists():
         return None
     if not os.access(target, os.W_OK):
@@ -148,7 +148,7 @@ def _mode_to_keep(target: Path) -> int | None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Bring the new name to disk; a few file systems know no fsync of a folder."""
+    """Sync the rename to disk. Some file systems cannot sync a folder."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

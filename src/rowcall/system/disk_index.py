@@ -1,4 +1,4 @@
-"""Sets that may hold more than memory does, in a temporary file."""
+"""An index that may be larger than memory, kept in a temporary file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Self
 
 
 class DiskIndex:
-    """Where each name was met first. A context manager."""
+    """Remembers where each name was first seen. A context manager."""
 
     def __init__(self) -> None:
         self._connection = sqlite3.connect("", isolation_level=None, check_same_thread=False)
@@ -21,7 +21,7 @@ class DiskIndex:
         self._connection.close()
 
     def note(self, name: str, place: str = "") -> str | None:
-        """Where the name was met before; None where it is new."""
+        """Remember a name. Returns where it was seen before, or None if it is new."""
         if self._connection.execute("INSERT OR IGNORE INTO places VALUES (?, ?)", (name, place)).rowcount:
             return None
         (before,) = self._connection.execute("SELECT place FROM places WHERE name = ?", (name,)).fetchone()

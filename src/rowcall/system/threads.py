@@ -1,4 +1,8 @@
-"""Threads for what may block, such as a plain handler or a pipe: it holds neither the event loop nor the exit."""
+"""Daemon threads for work that may block, such as a handler or reading a pipe.
+
+The standard library's thread pools wait for their threads when the process exits. A handler that hangs, or a pipe that
+stays open, would then keep the process alive.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,12 @@ _Task = Callable[[], None]
 
 
 class Threads:
-    """Daemon threads, started as they are needed, at most so many, named after their ``duty``; for one event loop."""
+    """A pool of daemon threads for one event loop, started as they are needed.
+
+    Args:
+        most: the largest number of threads.
+        duty: what they do; their names begin with it.
+    """
 
     def __init__(self, most: int, duty: str) -> None:
         self._most = most
@@ -27,18 +36,18 @@ class Threads:
         self._busy = 0
 
     def resize(self, most: int) -> None:
-        """Let so many be started; those that are more idle."""
+        """Change the largest number of threads. Threads beyond it are not ended."""
         self._most = most
 
     async def run(self, work: Callable[[], Any]) -> Any:
-        """What ``work`` gives or raises. When cancelled, the thread is left to end by itself."""
+        """Run ``work`` in a thread and return its result. If cancelled, the thread is left to finish by itself."""
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
         context = copy_context()
 
         def task() -> None:
             outcome = context.run(_outcome, work)
-            with suppress(RuntimeError):  # the loop is closed, nobody waits any more
+            with suppress(RuntimeError):  # the loop is closed: nobody waits for the result
                 loop.call_soon_threadsafe(self._end, ended, outcome)
 
         self._begin(task)
@@ -48,11 +57,11 @@ class Threads:
         return value
 
     def leave(self, work: Callable[[], Any]) -> None:
-        """Do something once a thread is free; nobody waits for it."""
+        """Run ``work`` once a thread is free, without waiting for it."""
         self._tasks.put(partial(_forget, work))
 
     def close(self) -> None:
-        """Let idle threads end, and busy ones when they are done."""
+        """End the threads: idle ones now, busy ones when they are done."""
         for _ in range(self._started):
             self._tasks.put(None)
 
@@ -69,8 +78,8 @@ class Threads:
             ended.set_result(outcome)
 
 
-async def apart(work: Callable[[], T], duty: str) -> T:
-    """What ``work`` gives or raises, from a thread of its own; when cancelled, that is left to end by itself."""
+async def run_in_own_thread(work: Callable[[], T], duty: str) -> T:
+    """Run ``work`` in a thread of its own and return its result. If cancelled, the thread finishes by itself."""
     threads = Threads(1, duty)
     try:
         result: T = await threads.run(work)
@@ -86,7 +95,7 @@ def _forget(work: Callable[[], Any]) -> None:
 def _outcome(work: Callable[[], Any]) -> tuple[Any, BaseException | None]:
     try:
         return work(), None
-    except BaseException as error:  # noqa: BLE001  it is raised again where it is waited for
+    except BaseException as error:  # noqa: BLE001  raised again by ``run``
         return None, error
 
 
