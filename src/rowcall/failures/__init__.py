@@ -1,1 +1,1 @@
-"""What a failure is and who pays for it: the decision table, and the evidence that it reads."""
+"""Decides who pays for a failure: the retry table, and the evidence that it reads."""

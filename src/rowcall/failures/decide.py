@@ -1,7 +1,7 @@
-"""From an outcome to what is written: the table of retries.py, with the evidence of gate.py.
+"""Turns an outcome into a ruling, by the table in retries.py and the evidence in gate.py.
 
-No I/O and no clock: an outcome and the time go in, a ruling comes out. What the ruling says about other jobs than
-the one that ended was held until now.
+There is no I/O and no clock: an outcome and the time go in, a ruling comes out. A ruling may also settle other jobs,
+whose failures were held until now.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ class Ruling:
 
     Attributes:
         decision: what was decided about the job that ended.
-        settlements: what is to be written, for it and for others.
-        rest: seconds for which the whole target is left alone.
-        stop: the failure that ends the run.
-        closed: the outage that began with it.
-        opened: the outage that ended with it.
+        settlements: what is to be written, for that job and for others.
+        rest: seconds for which no call may go to the target; None: no rest.
+        stop: the failure that ends the run; None: it continues.
+        closed: the outage that began with this outcome.
+        opened: the outage that ended with this outcome.
     """
 
     decision: Decision = _HELD
@@ -40,11 +40,11 @@ class Ruling:
 
 
 class Judge:
-    """Decides who pays, for one run against one target.
+    """Decides who pays for failures, in one run against one target.
 
     Args:
         gate: the evidence.
-        policy: how often and how long.
+        policy: how often and how long to retry.
         request_known: the request has answers from earlier runs.
     """
 
@@ -60,7 +60,15 @@ class Judge:
         self._resting_until = 0.0
 
     def rule(self, job: Job, number: int | None, outcome: Outcome, *, now: float, probe: bool = False) -> Ruling:
-        """What follows from a call's outcome; ``number`` is None where nothing was sent."""
+        """Return what follows from a call's outcome.
+
+        Args:
+            job: whose call it was.
+            number: of the call; None where nothing was sent.
+            outcome: of the call.
+            now: monotonic time.
+            probe: the call tested whether the API is back.
+        """
         before = self.gate.closed
         if number is not None:
             self.gate.arrive(number, now)
@@ -74,15 +82,15 @@ class Judge:
         return replace(ruling, closed=after) if after and not before else ruling
 
     def idle(self) -> Ruling:
-        """Nothing else is in flight or claimable: no more evidence will come."""
+        """Judge what is held, since nothing else is in flight or claimable."""
         return self._others(self.gate.idle())
 
     def dissolve(self) -> Ruling:
-        """The run ends: what is held goes back, uncharged."""
+        """Release what is held, uncharged, since the run ends."""
         return self._others(self.gate.dissolve())
 
     def fresh_connection(self, job: Job) -> bool:
-        """Whether this record lost a kept connection before, and is owed a new one."""
+        """Return whether this record lost a reused connection before and is to get a new one."""
         return job.row in self._reused
 
     def _success(self, job: Job, number: int | None, outcome: Success) -> Ruling:
@@ -96,12 +104,12 @@ class Judge:
         return Ruling(_DONE, (done, *self._sentence(rulings.judged)), stop=rulings.stop)
 
     def _failure(self, job: Job, failure: Failure, now: float, probe: bool) -> Ruling:
-        standing = self._standing(job, failure, now)
-        decision = decide(failure, job, standing, self._policy)
+        evidence = self._evidence(job, failure, now)
+        decision = decide(failure, job, evidence, self._policy)
         if decision.action is Action.HOLD:
-            seen = replace(failure, cls=paid_by(failure, standing))
+            seen = replace(failure, cls=paid_by(failure, evidence))
             return self._others(self.gate.hold(job, seen, probe=probe, now=now))
-        self._remember(job, paid_by(failure, standing), decision, now)
+        self._remember(job, paid_by(failure, evidence), decision, now)
         return Ruling(
             decision,
             (self._settlement(job, failure, decision),),
@@ -114,14 +122,14 @@ class Judge:
 
     def _sentence(self, judged: Iterable[Judged]) -> Iterable[Settlement]:
         for one in judged:
-            decision = decide(one.failure, one.job, self._standing_of(one), self._policy)
+            decision = decide(one.failure, one.job, self._evidence_for(one), self._policy)
             if one.verdict is Verdict.PROVEN and one.failure.cls is FailureClass.NOT_SENT:
                 self._releases[one.job.row] = self._releases.get(one.job.row, 0) + 1
             if decision.action is Action.FAIL:
                 self._forget(one.job)
             yield self._settlement(one.job, one.failure, decision)
 
-    def _standing(self, job: Job, failure: Failure, now: float) -> Evidence:
+    def _evidence(self, job: Job, failure: Failure, now: float) -> Evidence:
         rests, sent = self._rests.get(job.row, (-1, -1))
         new_rest = failure.cls is FailureClass.PACE and now >= self._resting_until
         later = failure.cls is FailureClass.LATER
@@ -135,7 +143,7 @@ class Judge:
             reused=job.row in self._reused,
         )
 
-    def _standing_of(self, one: Judged) -> Evidence:
+    def _evidence_for(self, one: Judged) -> Evidence:
         return Evidence(
             verdict=one.verdict,
             succeeded=self.gate.succeeded or one.verdict is Verdict.PROVEN,

@@ -1,22 +1,25 @@
-"""The gate: whose fault is a failure, and may calls leave at all.
+"""The gate decides whose fault a failure is, and whether calls may leave at all.
 
-A pure state machine; times come in as monotonic seconds, nothing is awaited.
+A pure state machine: times come in as monotonic seconds, and nothing is awaited.
 
-A failure that may be the record's or the world's is *held*: its slot is free, its job still running, nothing written.
+A failure that may be the record's fault or the API's is *held*: its slot is free, its job is still running, and nothing
+is written. Evidence decides:
 
-- A success of a call sent after a failure was seen proves that failure against its record.
-- Three records in a row that fail for the first time in this run, with no success of any call in between, are an
-  *outage* (at least a quarter of the calls in flight, since neighbours in the input fail together): the gate closes,
-  everything held is excused. While it is closed one probe at a time goes out, after 1, 2, 4, 5, 5, ... seconds, by
-  records that have not failed yet. Only the success of a call sent after the closing opens it.
-- When no untouched record is left to probe with, a probe's failure is proven against its record, one a second.
-- With nothing else in flight or claimable, what is held is proven.
-- Key trouble (401, 403) after a success: the third record in a row stops the run.
-- Until the first success, refusals of records are held too: five of them alike stop the run; else they are proven.
+- A success of a call that was sent after a failure was seen proves that failure against its record.
+- Three records in a row that fail for the first time in this run, without any success in between, are an *outage*. (At
+  least a quarter of the calls in flight must fail, since neighbours in the input tend to fail together.) The gate
+  closes and everything held is excused. While it is closed, one probe at a time leaves, after 1, 2, 4, 5, 5, ...
+  seconds, by records that have not failed yet. Only the success of a call sent after the closing opens the gate.
+- When no record is left that has not failed, a probe's failure is proven against its record; probes then leave every
+  second.
+- When nothing else is in flight or claimable, what is held is proven.
+- Key trouble (401, 403) after a success: the third such record in a row stops the run.
+- Until the first success, refusals of records are held too. Five that are alike stop the run; five that differ are
+  proven.
 
-A record that failed before is no evidence of an outage, but it is excused with the others: so every closing uses up
-three untouched records, and a run with any number of poison records ends. The limit: an outage that begins with
-fewer than three untouched records left cannot be told from poison.
+A record that has failed before is no evidence of an outage, but it is excused with the others. So each closing uses up
+three records that had not failed, and a run with any number of poison records ends. The limit of this rule: an outage
+that begins with fewer than three such records left cannot be told from poison.
 """
 
 from __future__ import annotations
@@ -28,21 +31,21 @@ from rowcall.model.job import Job
 from rowcall.model.outcome import Failure, FailureClass
 
 OUTAGE_AT = 3
-"""Records that fail for the first time, with no success in between, until it is an outage; at least."""
+"""Records that fail for the first time, without a success in between, that make an outage; at least."""
 OUTAGE_SHARE = 4
-"""And at least so-many-th part of the calls in flight."""
+"""An outage also takes at least one in so many of the calls in flight."""
 KEY_TROUBLE_AT = 3
-"""Records in a row that meet 401 or 403, after a success, until the run stops."""
+"""Records in a row that get 401 or 403, after a success, until the run stops."""
 ALIKE_AT = 5
-"""Records that fail before anything succeeded, until the run stops or they pay."""
+"""Records that fail before anything has succeeded, until the run stops or the failures are charged to them."""
 PROBE_WAITS = (1.0, 2.0, 4.0, 5.0)
-"""Seconds before each probe; the last one repeats."""
+"""Seconds before each probe; the last number repeats."""
 ALONE_FOR = 5.0
-"""Seconds that the first call of a run is left alone, at most."""
+"""Seconds for which the first call of a run goes alone, at most."""
 
 
 class Verdict(StrEnum):
-    """The gate's word on a failure."""
+    """What the gate knows about a failure."""
 
     OPEN = "open"  # not known yet
     EXCUSED = "excused"  # not the record's fault
@@ -51,7 +54,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A failure whose verdict is in."""
+    """A failure with the gate's verdict on it."""
 
     job: Job
     failure: Failure
@@ -60,7 +63,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Rulings:
-    """What follows from one event: verdicts on held failures, and whether the run cannot go on."""
+    """What follows from one event: verdicts on held failures, and the failure that stops the run, if one does."""
 
     judged: tuple[Judged, ...] = ()
     stop: Failure | None = None
@@ -71,7 +74,13 @@ _NOTHING = Rulings()
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """The state of a closed gate: since when, why, when the next probe leaves (None: one is out)."""
+    """The state of a closed gate.
+
+    Attributes:
+        since: monotonic time at which it closed.
+        cause: the failure that closed it.
+        probe_at: monotonic time at which the next probe leaves; None: one is in flight.
+    """
 
     since: float
     cause: Failure
@@ -80,7 +89,7 @@ class Outage:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Calls cannot be made, or come to nothing, since a time before which nothing succeeded in this run."""
+    """Calls have failed since a monotonic time, and nothing has ever succeeded in this run."""
 
     since: float
     cause: Failure
@@ -90,17 +99,23 @@ class Trouble:
 class _Held:
     job: Job
     failure: Failure
-    seen: int  # how many calls had been sent when it was seen
-    first: bool  # of a record that had not failed before in this run
+    seen: int  # calls sent by the time it was seen
+    first: bool  # its record had not failed before in this run
 
 
 class Gate:
-    """Evidence and outage of one target (scheme, host and port).
+    """The evidence about one target (scheme, host and port), and its outage.
 
     Args:
-        probe_waits: seconds before each probe, the last one repeating; 1, 2, 4, 5.
-        alone_for: seconds that the first call is left alone, at most; 5.
-        trusted: another process has just reached the target: nothing has to be proven to this one.
+        probe_waits: seconds before each probe, the last one repeating; default 1, 2, 4, 5.
+        alone_for: seconds for which the first call goes alone, at most; default 5.
+        trusted: another process has just reached the target, so it counts as reachable from the start.
+
+    Attributes:
+        last_success: the number of the latest call that succeeded; 0: none has.
+        early_over: records were charged for refusals before any success.
+        handler_works: a handler has given an answer without any request.
+        trouble: why nothing has ever succeeded; None where something has, or nothing has failed yet.
     """
 
     def __init__(
@@ -132,16 +147,16 @@ class Gate:
 
     @property
     def succeeded(self) -> bool:
-        """A call of this run succeeded."""
+        """A call of this run has succeeded."""
         return self._trusted or self.last_success > 0
 
     @property
     def sent(self) -> int:
-        """How many calls have left; the number of the latest."""
+        """The number of the latest call that left; calls are numbered from 1."""
         return self._sent
 
     def room(self, now: float) -> int | None:
-        """How many calls may leave now; None: as many as there are slots."""
+        """Return how many calls may leave now: 0, 1, or None for any number."""
         if self._closed:
             return int(self._closed.probe_at is not None and now >= self._closed.probe_at)
         if self._first_answered:
@@ -151,7 +166,7 @@ class Gate:
         return None if now >= self._first_sent_at + self._alone_for else 0
 
     def room_at(self) -> float | None:
-        """When ``room`` next grows by itself; None: only an outcome changes it."""
+        """Return the time at which ``room`` grows by itself; None: only an outcome changes it."""
         if self._closed:
             return self._closed.probe_at
         if self._first_answered or self._first_sent_at is None:
@@ -159,7 +174,7 @@ class Gate:
         return self._first_sent_at + self._alone_for
 
     def depart(self, now: float) -> int:
-        """A call leaves; returns its number."""
+        """Note that a call leaves; returns its number."""
         self._sent += 1
         self._in_flight.add(self._sent)
         if self._first_sent_at is None:
@@ -171,9 +186,9 @@ class Gate:
         return self._sent
 
     def arrive(self, number: int, now: float) -> None:
-        """A call ended, however; to be said before what it gave, and where it was dropped.
+        """Note that a call ended in whatever way, before its outcome is judged.
 
-        One request may carry several jobs, each of which says so; the first one counts.
+        One request may carry several jobs, each of which calls this; only the first one counts.
         """
         self._in_flight.discard(number)
         self._first_answered = True
@@ -182,17 +197,17 @@ class Gate:
             self._closed = Outage(self._closed.since, self._closed.cause, now + self._wait())
 
     def stay(self) -> None:
-        """A handler's run ended without a request: perhaps none ever comes, so nobody waits for the first one."""
+        """Note that a handler ended without a request. Perhaps none ever comes, so nothing waits for the first one."""
         self._first_answered = True
 
     def success_without_request(self) -> Rulings:
-        """A handler gave an answer all by itself: evidence against other rows' data, none about the API."""
+        """Note an answer that a handler gave without a request: evidence about records, but none about the API."""
         self.handler_works = True
         own = [h for h in self._held if _early(h.failure) and h.failure.status is None]
         return self._judge(own, Verdict.PROVEN)
 
     def success(self, number: int) -> Rulings:
-        """A call succeeded: it proves what was held before it was sent, and may open the gate."""
+        """Note a success: it proves what was held before that call was sent, and may open the gate."""
         first = not self.succeeded
         self.last_success = max(self.last_success, number)
         self.trouble = None
@@ -203,15 +218,15 @@ class Gate:
         return self._judge(proven, Verdict.PROVEN)
 
     def hold(self, job: Job, failure: Failure, *, probe: bool, now: float) -> Rulings:
-        """A failure that waits for evidence. ``failure.cls`` is the class that counts now."""
+        """Hold a failure until there is evidence. ``failure.cls`` is the class that counts now."""
         held = _Held(job, failure, self._sent, first=job.row not in self._touched)
-        if probe or not self._closed:  # else it may be healthy, and is still good for a probe
+        if probe or not self._closed:  # otherwise the record may be fine, and can still be a probe
             self._touched.add(job.row)
         if failure.cls in _OUTAGE and not self.succeeded:
             self.trouble = Trouble(self.trouble.since if self.trouble else now, failure)
         if self._closed and failure.cls in _OUTAGE:
             last_resort = probe and not held.first and failure.cls is not FailureClass.NOT_SENT
-            if last_resort:  # it is paid for, so there is no reason to be slow
+            if last_resort:  # each of these probes is charged, so there is no reason to be slow
                 self._closed = Outage(self._closed.since, self._closed.cause, now + self._waits[0])
             return Rulings((Judged(job, failure, Verdict.PROVEN if last_resort else Verdict.EXCUSED),))
         self._held.append(held)
@@ -223,9 +238,9 @@ class Gate:
         return self._outage(now)
 
     def idle(self) -> Rulings:
-        """Nothing else is in flight or claimable: what is held has no more evidence to wait for.
+        """Judge what is held, since nothing else is in flight or claimable and no more evidence will come.
 
-        What was not sent costs nothing. A refused key (401) is never the record's fault: it stops the run.
+        What was not sent is never charged. A refused key (401) is never the record's fault: it stops the run.
         """
         key = next((h.failure for h in self._held if h.failure.status == 401), None)
         unsent = [h for h in self._held if h.failure.cls is FailureClass.NOT_SENT]
@@ -233,7 +248,7 @@ class Gate:
         return Rulings(excused.judged + self._judge(self._held, Verdict.PROVEN).judged, stop=key)
 
     def dissolve(self) -> Rulings:
-        """The run ends: what is held goes back, uncharged."""
+        """Excuse everything that is held, since the run ends."""
         return self._judge(self._held, Verdict.EXCUSED)
 
     def _outage(self, now: float) -> Rulings:

@@ -1,7 +1,8 @@
-"""How much may still be spent: ``[stop] max_cost``.
+"""The budget: how much may still be spent (``[stop] max_cost``).
 
-A call leaves only where what was spent, what the calls in flight will cost and what it will cost itself stay within
-the limit, each taken for the mean of this run's calls. So the limit is overshot by less than the calls in flight.
+A call leaves only if what was spent, what the calls in flight will cost and what it will cost itself stay within the
+limit. Each call is taken to cost the mean of this run's calls. So the limit is exceeded by less than the cost of the
+calls in flight.
 """
 
 from __future__ import annotations
@@ -14,18 +15,19 @@ from rowcall.model.prices import usd
 
 
 class Budget:
-    """What one kind may cost, all its runs and processes counted; a listener of a run's events.
+    """What one batch job may cost, over all its runs and processes. It listens to a run's events.
 
-    Costs are nano-dollars. What other processes spend is known by ``learn``; until then they may overshoot together.
+    Costs are nano-dollars. Other processes' spending becomes known by ``learn``; until then they may exceed the limit
+    together.
 
     Attributes:
-        limit: may be changed at any time.
-        among: processes of the run, each of which has as many calls in flight as this one.
+        limit: the most that may be spent; may be changed at any time.
+        among: processes of the run; each is taken to have as many calls in flight as this one.
 
     Args:
-        limit: most that may be spent; None: any amount.
+        limit: the most that may be spent; None: any amount.
         spent: what was spent before this run.
-        guess: roughly what a job's call costs, asked until the first priced call has ended.
+        guess: estimates what a job's call costs; used until the first priced call has ended.
     """
 
     def __init__(self, limit: int | None, spent: int, guess: Callable[[Job], int]) -> None:
@@ -38,17 +40,17 @@ class Budget:
 
     @property
     def spent(self) -> int:
-        """What is known to be spent."""
+        """What is known to have been spent."""
         return self._elsewhere + self._own
 
     def __call__(self, event: Event) -> None:
-        """Count a call that ended; free ones say nothing about what the next one costs."""
+        """Count a call that ended; a free call says nothing about what the next one costs."""
         if isinstance(event, CallEnded) and event.outcome.usage.cost:
             self._own += event.outcome.usage.cost
             self._calls += 1
 
     def learn(self, total: int) -> None:
-        """Take in what the store has counted, the written part of this run's own spending included."""
+        """Take in the total in the store, which includes the written part of this run's own spending."""
         self._elsewhere = max(self._elsewhere, total - self._own)
 
     def learn_elsewhere(self, spent: int) -> None:
@@ -56,9 +58,9 @@ class Budget:
         self._elsewhere = max(self._elsewhere, spent)
 
     def allows(self, job: Job, in_flight: int) -> bool:
-        """Whether a job's call may leave beside so many others.
+        """Return whether a job's call may leave while so many others are in flight.
 
-        As long as nothing is known about this run's calls, one goes out alone whatever its guess says.
+        As long as no call of this run has ended, one call at a time leaves, whatever its estimate says.
         """
         if self.limit is None:
             return True
