@@ -90,8 +90,8 @@ async def write_requests(
     masked = config.masked(marks)
     provider = provider_of(masked)
     async with AsyncExitStack() as stack:
-        brought = await Pipeline(masked).bring_in(stack, options or Options())
-        store, parts = brought.store, brought.parts
+        enqueued = await Pipeline(masked).enqueue(stack, options or Options())
+        store, parts = enqueued.store, enqueued.parts
         files = stack.enter_context(_NumberedFiles(path, shape))
         once = stack.enter_context(DiskIndex())
         async for group in Join(store, config.name, parts.source, parts.keying, {}).groups():

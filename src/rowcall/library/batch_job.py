@@ -24,7 +24,7 @@ from rowcall.run.assembly import assemble_from
 from rowcall.run.job_store import open_reader
 from rowcall.run.make_calls import handler_calls
 from rowcall.run.output_config import key_column, make_columns
-from rowcall.run.pipeline import Assembling, Pipeline
+from rowcall.run.pipeline import MakeParts, Pipeline
 from rowcall.sources.keys import Keying, compile_key
 from rowcall.store.types import Enqueued
 
@@ -135,7 +135,7 @@ class BatchJob:
         )
         self._begun = True
         shown = LiveDisplay.here(self._display, self._emit)
-        self._pipeline = Pipeline(self._config_for(function), emit=shown.hear, assembling=self._assembling(function))
+        self._pipeline = Pipeline(self._config_for(function), emit=shown.hear, make_parts=self._make_parts(function))
         try:
             async with shown.during(self._pipeline, limit):
                 report = await self._pipeline.run(options)
@@ -208,7 +208,7 @@ class BatchJob:
         input_ = self._config.input.model_copy(update={"key": self._key})
         return self._config.model_copy(update={"handler": handler, "input": input_})
 
-    def _assembling(self, function: Function) -> Assembling:
+    def _make_parts(self, function: Function) -> MakeParts:
         def assemble(config: Config, *, base_url: str | None = None) -> RunParts:
             return assemble_from(config, self._added, handler_calls(config, function, base_url))
 

@@ -35,12 +35,12 @@ class HelperGroup:
 
     Args:
         count: the number of helpers.
-        assembling: builds the parts of the run.
+        make_parts: builds the parts of the run.
     """
 
-    def __init__(self, count: int, assembling: Callable[..., RunParts] = assemble) -> None:
+    def __init__(self, count: int, make_parts: Callable[..., RunParts] = assemble) -> None:
         self._count = count
-        self._assembling = assembling
+        self._make_parts = make_parts
         self._config: Config | None = None
         self._base_url: str | None = None
         self._members: list[HelperLink] = []
@@ -50,7 +50,7 @@ class HelperGroup:
     def assemble(self, config: Config, *, base_url: str | None = None) -> RunParts:
         """Build the parts of the run, and remember the config and URL to send to the helpers."""
         self._config, self._base_url = config, base_url
-        return self._assembling(config, base_url=base_url)
+        return self._make_parts(config, base_url=base_url)
 
     def hear(self, event: Event) -> None:
         """Take note of an event of the run's own process."""

@@ -38,7 +38,7 @@ CONNECTIONS = 10_000
 """Connections that the client may open. The engine limits calls in flight, and that limit may be set live."""
 
 
-class Assembling(Protocol):
+class MakeParts(Protocol):
     """Makes the parts of a run from a resolved config. It blocks, and raises what ``assemble`` raises."""
 
     def __call__(self, config: Config, *, base_url: str | None = None) -> RunParts:
@@ -46,11 +46,11 @@ class Assembling(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class BroughtIn:
-    """An input whose records are in the store and were not called.
+class EnqueuedInput:
+    """An input whose records were added to the store but not called.
 
     Attributes:
-        withheld: why workers need the config file; empty where the store holds all they need.
+        withheld: why workers need the config file; empty if the store holds all they need.
     """
 
     store: Store
@@ -65,9 +65,9 @@ class Pipeline:
 
     Args:
         config: what to do.
-        emit: learns of all that happens, for the display.
+        emit: called with each event.
         timing: the engine's own waits.
-        assembling: makes the parts of a run; default: as the config says.
+        make_parts: makes the parts of a run; default: as the config says.
         helpers: other processes that work on the run too; None: none.
 
     Attributes:
@@ -81,14 +81,14 @@ class Pipeline:
         *,
         emit: Listener | None = None,
         timing: Timing = Timing(),
-        assembling: Assembling = assemble,
+        make_parts: MakeParts = assemble,
         helpers: Helpers | None = None,
     ) -> None:
         self.config = config
         self.tally = RunStats()
         self._listener = emit
         self._timing = timing
-        self._assembling = assembling
+        self._make_parts = make_parts
         self._helpers = helpers
         self._allowed = raise_descriptor_limit(config.pace.concurrency)
         self._engine: Engine | None = None
@@ -116,14 +116,14 @@ class Pipeline:
     # A run, from its start to its report
 
     async def run(self, options: Options = Options()) -> Report:
-        """Start or resume: bring the input in, call what is not done, export.
+        """Start or resume: read the input, call the records that are not done, export.
 
-        With ``options.input_over`` set, and in the role of work, no input is brought in and nothing is exported.
+        With ``options.input_over`` set, and in the role of work, no input is read and nothing is exported.
 
         Raises:
             ConfigError: a template does not fit the input, a secret is not set.
             InputError: a line cannot be read; the lines before it are in the store and may have been called.
-            RequestChanged: records were done with another request, and nobody said what to do about them.
+            RequestChanged: records were done with another request, and the options do not say what to do.
             StoreError: the store cannot be used.
         """
         began = monotonic()
@@ -148,11 +148,11 @@ class Pipeline:
             self.working = False
             return await self._report(started, ending, output, monotonic() - began)
 
-    async def bring_in(self, stack: AsyncExitStack, options: Options = Options()) -> BroughtIn:
-        """Bring the input in and call nothing; the store stays open until ``stack`` ends.
+    async def enqueue(self, stack: AsyncExitStack, options: Options = Options()) -> EnqueuedInput:
+        """Add the input to the store without calling anything. The store stays open until ``stack`` ends.
 
         Raises:
-            ConfigError, InputError, RequestChanged, StoreError: as ``run``.
+            ConfigError, InputError, RequestChanged, StoreError: for the same reasons as ``run``.
         """
         options = replace(options, role=Role.ENQUEUE)
         parts = await self._prepare(stack, options)
@@ -165,7 +165,7 @@ class Pipeline:
                 await producer.run()
         finally:
             await started.store.end_run(started.run, "enqueued", {})
-        return BroughtIn(started.store, parts, started.run, producer.enqueued, checked.recipe.withheld)
+        return EnqueuedInput(started.store, parts, started.run, producer.enqueued, checked.recipe.withheld)
 
     async def export(self, path: Path, *, format_: FormatName | None = None, only: Status | None = None) -> int:
         """Write the input with its answers; returns the number of rows.
@@ -176,24 +176,26 @@ class Pipeline:
             only: write only records with this status; None: all.
         """
         check_output(self.config, path, format_)
-        parts = await run_in_own_thread(lambda: self._assembling(self.config.resolve()), "input")
+        parts = await run_in_own_thread(lambda: self._make_parts(self.config.resolve()), "input")
         check_output_columns(self.config, parts.source.columns())
         async with await open_reader(self.config) as reader:
             return await self._export(reader, parts, path, format_, only)
 
     async def _prepare(self, stack: AsyncExitStack, options: Options) -> RunParts:
         base_url = None
-        assembling = self._assembling if options.reads or self._helpers else assemble_without_input
+        make_parts = self._make_parts if options.reads or self._helpers else assemble_without_input
         if self.config.api.preset == "mock":
             base_url = (await stack.enter_async_context(make_mock(self.config))).url
-        return await run_in_own_thread(lambda: assembling(self.config.resolve(), base_url=base_url), "input")
+        return await run_in_own_thread(lambda: make_parts(self.config.resolve(), base_url=base_url), "input")
 
     async def _begin(
         self, stack: AsyncExitStack, parts: RunParts, checked: CheckedRequest, options: Options
     ) -> StartedRun:
         """Open the store and begin the run in it; what is opened here is closed with ``stack``."""
         name = self.config.name
-        store = await stack.enter_async_context(await open_store(self.config, self._wait))
+        store = await stack.enter_async_context(
+            await open_store(self.config, lambda text: self._emit(StoreWaits(text)))
+        )
         client = await stack.enter_async_context(make_client(self.config, CONNECTIONS, parts.network))
         session = await store.begin_session()
         stack.push_async_exit(partial(leave, store, session))
@@ -218,14 +220,14 @@ class Pipeline:
         )
 
     async def _watch_input(self, stack: AsyncExitStack, options: Options) -> InputWatch:
-        """Begin to watch what other processes bring in."""
+        """Begin to watch whether other processes add records."""
         reader = await stack.enter_async_context(await open_reader(self.config))
         watch = InputWatch(reader, self.config.name, wait=options.wait)
         await stack.enter_async_context(watch.watched())
         return watch
 
     async def _end(self, started: StartedRun, reason: str, totals: dict[str, object]) -> None:
-        """Write how a run ended. If the store takes nothing more, people see at least that its process is gone."""
+        """Write how a run ended. If the store cannot be written, ``status`` still shows that the process died."""
         with suppress(Busy, Full):
             await started.store.end_run(started.run, reason, totals)
 
@@ -253,7 +255,7 @@ class Pipeline:
         )
 
     async def _strays(self, started: StartedRun) -> int:
-        """Count the records that are no longer in the input; 0 where this run has not read all of what it should."""
+        """Count the records that are no longer in the input; 0 if this run has not read all of it."""
         unread = self.view.reading or not started.options.reads or started.options.sample
         if unread and started.options.role is not Role.WORK:
             return 0
@@ -264,9 +266,6 @@ class Pipeline:
     ) -> int:
         self._emit(Exporting(str(path)))
         return await write_output(self.config, parts, reader, path, format_=format_, only=only)
-
-    def _wait(self, message: str) -> None:
-        self._emit(StoreWaits(message))
 
     def _helped(self, engine: Engine, started: StartedRun) -> AbstractAsyncContextManager[None]:
         return self._helpers.during(engine, started, self._hear_of) if self._helpers else nullcontext()
@@ -281,7 +280,7 @@ class Pipeline:
         self._tell(event)
 
     def _hear_of(self, event: Event) -> None:
-        """Take in an event of a helper; a rest that it was asked for becomes this process's own."""
+        """Handle an event of a helper. A rest that the API asked for is reported by this process."""
         assert self._engine is not None
         self._engine.hear_helper(event)
         if not isinstance(event, Resting):

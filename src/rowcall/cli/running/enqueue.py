@@ -27,7 +27,7 @@ from rowcall.config import Config
 from rowcall.engine.options import Options
 from rowcall.model.errors import Exit
 from rowcall.model.events import Event, InputRead, StoreWaits
-from rowcall.run.pipeline import BroughtIn, Pipeline
+from rowcall.run.pipeline import EnqueuedInput, Pipeline
 
 
 @click.command(epilog="Example: rowcall enqueue --batch monday && rowcall status")
@@ -51,17 +51,17 @@ def enqueue(config: Path, as_json: bool, **flags: Any) -> int:
     options = Options(**{name: flags[name] for name in ("sample", "batch", "if_changed", "retry_failed")})
     try:
         with with_config_lines(loaded):
-            brought = asyncio.run(_bring_in(_without_api_access(loaded), options))
+            added = asyncio.run(_enqueue(_without_api_access(loaded), options))
     except KeyboardInterrupt:
         click.echo(INTERRUPTED, err=True)
         return Exit.INTERRUPTED
-    read = InputRead(total=brought.enqueued.total, **asdict(brought.enqueued))
+    read = InputRead(total=added.enqueued.total, **asdict(added.enqueued))
     if as_json:
-        print_json({"kind": loaded.name, "pass": brought.run.pass_} | asdict(read))
+        print_json({"kind": loaded.name, "pass": added.run.pass_} | asdict(read))
     click.echo(f"{loaded.name}: {input_text(read)}", err=True)
-    if brought.withheld:
-        click.echo(f"The config could not be stored for workers, who need a copy of it: {brought.withheld}", err=True)
-    if not brought.run.joined:
+    if added.withheld:
+        click.echo(f"The config could not be stored for workers, who need a copy of it: {added.withheld}", err=True)
+    if not added.run.joined:
         click.echo(f"Call the API for them with: {JobAddress(config).fill_in('rowcall work')}", err=True)
     return Exit.DONE
 
@@ -73,10 +73,10 @@ def _without_api_access(config: Config) -> Config:
     return masked.model_copy(update={"api": masked.api.model_copy(update=network)})
 
 
-async def _bring_in(config: Config, options: Options) -> BroughtIn:
+async def _enqueue(config: Config, options: Options) -> EnqueuedInput:
     def emit(event: Event) -> None:
         if isinstance(event, StoreWaits):
             click.echo(event.message, err=True)
 
     async with AsyncExitStack() as stack:
-        return await Pipeline(config, emit=emit).bring_in(stack, options)
+        return await Pipeline(config, emit=emit).enqueue(stack, options)

@@ -33,7 +33,7 @@ from rowcall.run.assembly import assemble_from
 from rowcall.run.job_store import open_reader
 from rowcall.run.make_calls import make_mock, provider_of, request_caller
 from rowcall.run.open_input import open_input
-from rowcall.run.pipeline import Assembling, Pipeline
+from rowcall.run.pipeline import MakeParts, Pipeline
 
 LONGEST = 20.0
 """A rehearsal takes at most so many seconds."""
@@ -82,7 +82,7 @@ async def _run(config: Config, options: Options, latency: float, longest: float,
         rehearsed = await _with_copied_store(config, folder)
         api = await stack.enter_async_context(_fake_api(config, latency))
         progress = ProgressDisplay(sys.stderr, quiet=quiet)
-        pipeline = Pipeline(rehearsed, emit=_listener(progress), assembling=_assembling(config, api.url))
+        pipeline = Pipeline(rehearsed, emit=_listener(progress), make_parts=_make_parts(config, api.url))
         progress.say(f"Rehearsal, nothing is sent. {start_text(config, pipeline.view.concurrency)}")
         progress.start(pipeline, limit=options.limit)
         asyncio.get_running_loop().call_later(longest, pipeline.stop, _TIME_UP, "the time of the rehearsal is up")
@@ -119,7 +119,7 @@ async def _fake_api(config: Config, latency: float) -> AsyncIterator[MockAPI]:
         yield api
 
 
-def _assembling(real: Config, url: str) -> Assembling:
+def _make_parts(real: Config, url: str) -> MakeParts:
     """Return what makes the parts of the real run, except that calls go to ``url`` and carry no secrets."""
 
     def assemble(config: Config, *, base_url: str | None = None) -> RunParts:

@@ -129,7 +129,7 @@ def _pipeline(config: Config, role: Role, processes: int, emit: Listener) -> Pip
     from rowcall.processes.helpers import HelperGroup
 
     helpers = HelperGroup(processes - 1, assemble_without_input if role is Role.WORK else assemble)
-    return Pipeline(config, emit=emit, assembling=helpers.assemble, helpers=helpers)
+    return Pipeline(config, emit=emit, make_parts=helpers.assemble, helpers=helpers)
 
 
 def _listener(progress: ProgressDisplay, log: EventLog | None) -> Listener:
