@@ -1,16 +1,16 @@
-"""The rate that a server allows, learned from its refusals where its replies do not tell. Pure; monotonic seconds.
+"""The rate that an API allows, learned from its refusals where its replies do not state it. Pure; monotonic seconds.
 
-When a call is refused (429), a window is used up or a bucket is empty, and so it was at the refusal before. So what
-was taken between the two, divided by the time between them, is what the server allows. From then on calls are
-spread at 98 % of it. That is held for 20 s (longer after long rests and at low rates, since a refusal must stay rare
-among the calls), then grows by 2 %, 4 %, 8 %, ... a second until the next refusal, or is lifted.
+When a call is refused (429), a window is used up or a bucket is empty, and the same was true at the refusal before. So
+the calls accepted between the two, divided by the time between them, are the rate that the API allows. From then on
+calls are spread at 98 % of that rate. It is held for 20 s (longer after long rests and at low rates, so that refusals
+stay rare), and then grows by 2 %, 4 %, 8 %, ... a second until the next refusal, or until it no longer limits anything.
 
 Not every refusal is about the rate:
 
-- where most calls that left after the refused one were taken, the next call is as likely to pass at any rate;
-- where the number of calls in flight explains it, and the rest is short, fewer at once are tried first;
-- where the estimates differ, it was chance: three in a row must agree, except where nothing else explains a refusal;
-- when four refusals in a row come before the end of their hold, going slower is of no use, and is given up.
+- If most calls that left after the refused one were accepted, the next call is as likely to pass at any rate.
+- If the number of calls in flight explains it and the rest is short, fewer calls at a time are tried first.
+- If the estimates differ, it was chance: three in a row must agree, unless nothing else explains a refusal.
+- If four refusals in a row come before the end of their hold, going slower does not help and is given up.
 """
 
 from __future__ import annotations
@@ -18,40 +18,40 @@ from __future__ import annotations
 from rowcall.limits.server_quotas import FREE, Spacing
 
 SHARE = 0.98
-"""Of what was allowed."""
+"""The share of the estimated rate that is used."""
 GROWTH = 0.02
-"""Of the first step; each further one is twice as long as the last."""
+"""Growth of the rate in the first step; each further step is twice as big."""
 STEP = 1.0
-"""Seconds between two steps, and at least so long as two calls take."""
+"""Seconds between two steps; at least the time of two calls at the learned rate."""
 LIFTED_AT = 16.0
-"""Times the learned rate, without a refusal, until there is none."""
+"""Once the rate has grown this many times without a refusal, it is dropped."""
 HOLD = 20.0
-"""Seconds without growth: at least; as long as 60 calls take; four times the rest; but no longer than 240."""
+"""Seconds without growth: the longest of this, the time of 60 calls and four times the rest, but 240 at most."""
 HOLD_CALLS = 60
 HOLD_RESTS = 4
 LONGEST_HOLD = 240.0
 SURE_AT = 10
-"""Calls taken that an interval must hold, else it goes on at the next refusal."""
+"""Accepted calls that an interval needs; otherwise it continues to the next refusal."""
 ALIKE = 1.2
-"""Times by which an estimate may differ from the last one to confirm it."""
+"""Factor by which an estimate may differ from the previous one and still confirm it."""
 ALIKE_AT = 2
-"""Confirmations until the first estimate is believed."""
+"""Confirmations that the first estimate needs."""
 EXPLAINED = 1
-"""Refusals, soon after one another, that are put down to the calls in flight."""
+"""Refusals, shortly after one another, that are attributed to the calls in flight."""
 SHORT = 5.0
-"""Seconds: an interval or a rest that is shorter may be about the calls in flight."""
+"""Seconds: a shorter interval or rest may be about the calls in flight."""
 USELESS = 4
-"""Refusals in a row before the end of their hold, until they are not put down to the rate."""
+"""Refusals in a row before the end of their hold, after which they are not attributed to the rate."""
 DEAF_FOR = 300.0
-"""Seconds for which nothing is learned after that."""
+"""Seconds after that for which nothing is learned."""
 
 
 class LearnedRate:
     """The rate learned from refusals; none until there are two.
 
     Attributes:
-        goes_alone: nothing was taken after the last rest, or after the first refusal of all, so one call at a time asks
-            whether the rest was long enough.
+        goes_alone: nothing was accepted after the last rest, or after the very first refusal. So one call at a time
+            tests whether the rest was long enough.
     """
 
     def __init__(self) -> None:
@@ -66,20 +66,20 @@ class LearnedRate:
         self._alike = self._early = self._explained = 0
 
     def depart(self, now: float) -> None:
-        """A call is to leave then: a rest, if there was one, is over."""
+        """Note the time at which a call is going to leave; a rest is over by then."""
         self._began = min(self._began, now)
         if self._resting:
             self._resting = False
             self._learn(now)
 
     def accept(self, number: int) -> None:
-        """A call was answered."""
+        """Note that a call was answered."""
         if number > self._latest.sent:
             self.goes_alone = False
         self._latest.see(number, refused=False)
 
     def refuse(self, number: int, sent: int, now: float, *, explained: bool) -> None:
-        """A call was refused; ``sent`` is the number of the latest one, ``explained``: there were too many at once."""
+        """Note a refusal. ``sent``: the number of the latest call; ``explained``: too many calls were in flight."""
         self._refused += self._since is None or number > self._since.sent
         if number > self._latest.sent:
             self._latest = _Refusal(number, sent, now, explained)
@@ -88,11 +88,11 @@ class LearnedRate:
             self._latest.see(number, refused=True)
 
     def outage(self) -> None:
-        """The server is gone; how long says nothing about its rate."""
+        """Note that the API is gone; for how long says nothing about its rate."""
         self._since, self._resting, self.goes_alone = None, False, False
 
     def spacing(self, now: float) -> Spacing:
-        """When calls may leave."""
+        """Return when calls may leave."""
         rate = self._grown(now)
         return Spacing(gap=1 / rate) if rate else FREE
 
@@ -123,17 +123,17 @@ class LearnedRate:
             self._begin()
 
     def _learn_first(self, now: float) -> None:
-        """A long rest ends a window, or the time in which one call may come: go by what was taken since the start."""
+        """A long rest ends a window, or the interval of a slow limit: go by the calls accepted since the start."""
         self.goes_alone = self._latest.is_total
         if now - self._latest.at > SHORT and self._refused < self._latest.sent:
             self._believe((self._latest.sent - self._refused) / (now - self._began), now)
 
     def _begin(self) -> None:
-        """The next interval starts with the latest refusal."""
+        """Start the next interval with the latest refusal."""
         self._since, self._refused, self._barren = self._latest, 0, False
 
     def _believe(self, allowed: float, now: float) -> None:
-        """Go by an estimate; by the first one only once others confirm it."""
+        """Adopt an estimate; the first one only once others confirm it."""
         latest, before = self._latest, self._grown(self._latest.at)
         self._alike = self._alike + 1 if self._seen / ALIKE < allowed < self._seen * ALIKE else 0
         self._seen = allowed
@@ -148,7 +148,7 @@ class LearnedRate:
         self._grows_at = now + min(hold, LONGEST_HOLD)
 
     def _is_about_rate(self, now: float) -> bool:
-        """Whether the latest refusal can be about nothing else: a long rest, or nothing taken after a short one."""
+        """Whether the latest refusal must be about the rate: a long rest, or nothing accepted after a short one."""
         return self._barren or now - self._latest.at > SHORT
 
     def _is_about_else(self, first: _Refusal, now: float) -> bool:
@@ -165,7 +165,7 @@ class LearnedRate:
 
 
 class _Refusal:
-    """The first refusal of a round trip, and how the calls fared that left between it and its answer."""
+    """The first refusal of a round trip, and the results of the calls that left between it and its reply."""
 
     def __init__(self, number: int, sent: int, at: float, explained: bool = False) -> None:
         self.sent = sent
@@ -181,10 +181,10 @@ class _Refusal:
 
     @property
     def is_total(self) -> bool:
-        """None of them was taken."""
+        """None of those calls was accepted."""
         return self._refused > 0 and not self._taken
 
     @property
     def is_isolated(self) -> bool:
-        """Most of them were taken."""
+        """Most of those calls were accepted."""
         return self._taken >= 4 and self._refused * 3 <= self._taken

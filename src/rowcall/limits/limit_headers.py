@@ -1,6 +1,6 @@
-"""What a reply's headers say about the server's limits. Pure; nothing in a header can make it raise.
+"""Reads what a reply's headers say about the API's limits. Pure; no header can make it raise.
 
-    x-ratelimit-{limit,remaining,reset}-requests    OpenAI and its kind; also -tokens. Reset is a Go duration, "6m0s"
+    x-ratelimit-{limit,remaining,reset}-requests    OpenAI and similar APIs; also -tokens. Reset: a Go duration, "6m0s"
     anthropic-ratelimit-requests-{limit,...}        also tokens, input-tokens, output-tokens. Reset is RFC 3339
     x-ratelimit-{limit,remaining,reset}             reset is epoch seconds, epoch ms, seconds from now, or a date
     ratelimit-{limit,remaining,reset}               draft-ietf-httpapi-ratelimit-headers-00 to 06
@@ -23,19 +23,19 @@ from email.utils import parsedate_to_datetime
 from time import time
 
 LONGEST_RESET = 30 * 86_400.0
-"""Seconds; a limit that is renewed later is taken to be renewed then."""
+"""Seconds; a later reset is taken to be at this time."""
 
 
 @dataclass(frozen=True, slots=True)
 class LimitHeaders:
-    """One limit as a reply describes it; no number is negative.
+    """One limit as a reply states it; no number is negative.
 
     Attributes:
-        name: tells the limits of one server apart: ``requests``, ``input-tokens``, the name of a policy.
+        name: tells the limits of one API apart: ``requests``, ``input-tokens``, the name of a policy.
         remaining: how much of it is left.
         reset: seconds until all of it is there again.
-        limit: how much that is; None where it is not said.
-        by_request: every request takes one of it.
+        limit: all of it; None where the reply does not say.
+        by_request: each request takes one of it.
     """
 
     name: str
@@ -46,16 +46,16 @@ class LimitHeaders:
 
 
 def limits_in(headers: Mapping[str, str]) -> tuple[LimitHeaders, ...]:
-    """The limits that a reply speaks of; header names are lower case, and what is garbage is left out.
+    """Return the limits in a reply's headers; names are lower case, and invalid values are left out.
 
-    A reply without such headers costs one test for each of its names, about half a microsecond in all.
+    For a reply without limit headers this costs about half a microsecond.
     """
     names = [name for name in headers if "limit" in name]
     return tuple(_limits(names, headers)) if names else ()
 
 
 def number(text: str | None) -> float | None:
-    """A finite number; None for anything else."""
+    """Return a finite number; None for any other text."""
     try:
         found = float(text or "")
     except ValueError:
@@ -64,7 +64,7 @@ def number(text: str | None) -> float | None:
 
 
 def epoch(date: str) -> float | None:
-    """Epoch seconds of an HTTP date (RFC 9110, 5.6.7) or an RFC 3339 moment; None for anything else."""
+    """Return the epoch seconds of an HTTP date (RFC 9110, 5.6.7) or an RFC 3339 time; None for any other text."""
     moment = _moment(parsedate_to_datetime, date)
     return _moment(datetime.fromisoformat, date) if moment is None else moment
 
@@ -101,14 +101,14 @@ def _now(headers: Mapping[str, str]) -> float:
 
 
 def _one(unit: str, limit: str | None, remaining: str | None, reset: str | None, now: float) -> Iterator[LimitHeaders]:
-    """One limit by its three values, where two at least make sense."""
+    """One limit from its three values; none unless what is left and the reset are valid."""
     left, renewed_in = _leading(remaining), _until(reset or "", now)
     if left is not None and renewed_in is not None:
         yield LimitHeaders(unit or "requests", left, renewed_in, _leading(limit), "token" not in unit)
 
 
 def _leading(text: str | None) -> float | None:
-    """The number that a value begins with: "100, 100;w=60" is 100."""
+    """The number at the start of a value: "100, 100;w=60" gives 100."""
     found = _NUMBER.match(text or "")
     return number(found[1]) if found else None
 
@@ -117,7 +117,7 @@ _NUMBER = re.compile(r"\s*(\d{1,18}(?:\.\d+)?)", re.ASCII)
 
 
 def _until(reset: str, now: float) -> float | None:
-    """Seconds until a reset, in whichever form it is told; None where it is garbage."""
+    """Seconds until a reset, in any of its forms; None where it is invalid."""
     text = reset.strip()
     parts = _DURATION.findall(text) if _DURATIONS.fullmatch(text) else []
     if parts:
@@ -132,13 +132,13 @@ _DURATION = re.compile(r"(\d{1,18}(?:\.\d+)?)(ns|us|µs|ms|s|m|h|d)", re.ASCII)
 _DURATIONS = re.compile(rf"(?:{_DURATION.pattern})+", re.ASCII)
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 _SMALLEST_EPOCH = 1e8
-"""A smaller number cannot be a moment of these years; three years of seconds are no wait either."""
+"""A number from here on is a time, not a wait: it would be a wait of three years."""
 _NEAR = 400 * 86_400.0
-"""Seconds within which a moment is believable."""
+"""Seconds from now within which a time is believable."""
 
 
 def _from_now(count: float, now: float) -> float:
-    """A number as seconds from now; it is a moment, in s or ms, where that comes out near the reply's own date."""
+    """A number as seconds from now. It may be a time, in s or ms, if that is near the reply's own date."""
     if count >= _SMALLEST_EPOCH:
         waits = [moment - now for moment in (count, count / 1000) if abs(moment - now) < _NEAR]
         return waits[0] if waits else count
@@ -158,7 +158,7 @@ def _structured(limits: str, policies: str, now: float) -> Iterator[LimitHeaders
     for name, words in _items(limits):
         policy = known.get(name, {})
         unit = policy.get("qu", "requests")
-        if unit == "concurrent-requests":  # no rate
+        if unit == "concurrent-requests":  # a limit of concurrency, not a rate
             continue
         for one in _one(name, policy.get("q"), words.get("r"), words.get("t", policy.get("w")), now):
             yield LimitHeaders(name, one.remaining, one.reset, one.limit, unit == "requests")

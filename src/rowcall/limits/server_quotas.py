@@ -1,10 +1,10 @@
-"""What the server says is left, spread over the time until there is more. Pure; times are monotonic seconds.
+"""Spreads what an API says is left of its limits over the time until their reset. Pure; monotonic seconds.
 
-A reply tells how much was left when its call came in; calls sent after that one are taken off. The rest is spread
-evenly over the time until the reset, or over a minute where that is longer. Against a fixed window this uses all of
-it; against a bucket that refills all the time (its reset is the time until it is full) it settles where as much
-comes in as goes out, with half the bucket in reserve. With less than one call left, calls wait for the reset; after
-it they go on at the average that the limit allows, until a reply tells of the new window.
+A reply says how much was left when its call came in; calls sent after that one are subtracted. What remains is spread
+evenly over the time until the reset, or over a minute where the reset is further off. Against a fixed window this uses
+all of it. Against a bucket that refills continuously (its reset is the time until it is full) it settles where calls
+leave as fast as the bucket refills, with half the bucket in reserve. With less than one call left, calls wait for the
+reset; after it they leave at the average that the limit allows, until a reply describes the new window.
 """
 
 from __future__ import annotations
@@ -15,37 +15,37 @@ from dataclasses import dataclass
 from rowcall.limits.limit_headers import LimitHeaders
 
 LONGEST_SPREAD = 60.0
-"""Seconds: a day's quota is not spread over the day."""
+"""Seconds over which what is left is spread, at most: a quota for a day may be used up sooner."""
 _FORGET_AT = 64.0
-"""Calls after which what they cost begins to be forgotten."""
+"""Calls after which the cost of older ones counts only half."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spacing:
-    """When calls may leave: none before ``at``, and ``gap`` seconds between any two."""
+    """When calls may leave: not before ``at``, and with ``gap`` seconds between any two."""
 
     at: float = float("-inf")
     gap: float = 0.0
 
 
 FREE = Spacing()
-"""At any time."""
+"""Calls may leave at any time."""
 
 
 class ServerQuotas:
-    """All limits that a server's replies tell of; the tightest one counts."""
+    """All limits in an API's replies; the tightest one counts."""
 
     def __init__(self) -> None:
         self._accounts: dict[str, _Account] = {}
 
     def hear(self, limits: Iterable[LimitHeaders], number: int, now: float, retry_after: float | None = None) -> None:
-        """Take in what a reply says.
+        """Take in the limits of a reply.
 
         Args:
-            limits: what it says.
+            limits: as the reply states them.
             number: of its call.
             now: the time.
-            retry_after: seconds that a refused call was asked to wait: a bucket may have something by then.
+            retry_after: seconds that a refused call was asked to wait; by then a bucket may hold something again.
         """
         for one in limits:
             account = self._accounts.get(one.name)
@@ -57,7 +57,7 @@ class ServerQuotas:
                 account.renew_by(now + retry_after)
 
     def spacing(self, now: float, sent: int) -> Spacing:
-        """When calls may leave, after ``sent`` of them."""
+        """Return when calls may leave, after ``sent`` of them."""
         if not self._accounts:
             return FREE
         each = [account.spacing(now, sent) for account in self._accounts.values()]
@@ -65,7 +65,7 @@ class ServerQuotas:
 
 
 class _Account:
-    """One limit: what was left of it after a numbered call, and when it is renewed."""
+    """One limit: what was left of it after a certain call, and when it is reset."""
 
     def __init__(self, by_request: bool) -> None:
         self._by_request = by_request
@@ -77,7 +77,7 @@ class _Account:
         self._spent = self._calls = 0.0
 
     def hear(self, one: LimitHeaders, number: int, now: float) -> None:
-        if number < self._number:  # older than what is known
+        if number < self._number:  # a reply that was overtaken by a later one
             return
         same_window = now < self._renewed_at and one.remaining <= self._left
         if same_window:
@@ -103,7 +103,7 @@ class _Account:
 
     @property
     def _cost(self) -> float:
-        """What one call takes; 0 where that is not known yet."""
+        """What one call takes of it; 0 where that is not known yet."""
         if self._by_request:
             return 1.0
         return self._spent / self._calls if self._calls else 0.0

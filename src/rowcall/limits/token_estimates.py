@@ -1,4 +1,4 @@
-"""How many tokens a call will take, before anybody has counted them: characters, by a ratio that replies correct."""
+"""Estimates how many tokens a call will take, by its characters and a ratio that replies correct."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 import orjson
 
 RATIO = 4.0
-"""Characters of a request's body to a token of input, before the first reply."""
+"""Characters of a request's body per token of input, before the first reply."""
 _SHARE = 0.1
-"""How much of what is believed the latest reply changes."""
+"""The weight of the latest reply in an estimate."""
 _LIMITS = frozenset(("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens", "num_predict"))
-"""The names under which APIs take their limit on output, at the top of a body or one level below."""
+"""Names of an output limit in a request's body, at its top or one level below."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a call is thought to take, and the characters it is thought from."""
+    """The estimated tokens of a call, and the characters that they were estimated from."""
 
     input: float = 0.0
     output: float = 0.0
@@ -25,20 +25,20 @@ class Estimate:
 
 
 class Estimator:
-    """Learns from the usage that replies report."""
+    """Estimates tokens, and learns from the usage that replies report."""
 
     def __init__(self) -> None:
         self._ratio = RATIO
         self._output = 0.0
 
     def estimate(self, body: bytes) -> Estimate:
-        """Input by the body's characters; output as its own limit says, else what replies have had lately."""
+        """Estimate input by the body's characters, output by the limit in the body or else by recent replies."""
         characters = len(body.decode("utf-8", "replace"))
         limit = _limit_of(body)
         return Estimate(characters / self._ratio, self._output if limit is None else limit, characters)
 
     def learn(self, estimate: Estimate, input_tokens: int, output_tokens: int) -> None:
-        """Take in what a reply reported; a report of nothing is none."""
+        """Take in the usage of a reply; zeros are ignored, since the reply reported nothing."""
         if input_tokens and estimate.characters:
             self._ratio += _SHARE * (estimate.characters / input_tokens - self._ratio)
         if input_tokens or output_tokens:

@@ -1,4 +1,4 @@
-"""The user's own function in the place of a request, and the ``call`` that it is given."""
+"""Handlers: the user's own functions, which make a record's calls, and the ``call`` object that they are given."""
 
 from rowcall.calls.handlers.call import Call, SyncCall
 from rowcall.calls.handlers.handler_caller import Function, HandlerCaller

@@ -1,4 +1,4 @@
-"""The files that a handler is made of: its own, and the modules beside it that it imports."""
+"""Finds the files that a handler consists of: its own, and the modules beside it that it imports."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 
 
 def companions(file: Path) -> list[Path]:
-    """A handler's file and the files beside it that it imports, those that they import too; in order, each once.
+    """Return a handler's file and the files beside it that it imports, directly or not; in order, each once.
 
-    What is imported from elsewhere has to be installed where it runs. Nothing is imported or run here.
+    Modules from elsewhere have to be installed where the handler runs. Nothing is imported or run here.
 
     Raises:
-        OSError, SyntaxError, UnicodeDecodeError: a file that cannot be read.
+        OSError, SyntaxError, UnicodeDecodeError: a file cannot be read.
     """
     found: dict[Path, None] = {file: None}
     waiting = [file]
@@ -35,7 +35,7 @@ def _imported_by(file: Path, folder: Path) -> Iterator[Path]:
 
 
 def _names(tree: ast.AST) -> set[str]:
-    """The first parts of the names of imported modules; those relative to a package are found with the package."""
+    """The first parts of the names of imported modules; relative imports are found with their package."""
     names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

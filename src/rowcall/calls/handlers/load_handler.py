@@ -1,4 +1,4 @@
-"""A handler from the user's file: ``tasks.py:label``."""
+"""Loads a handler from the user's file, as in ``tasks.py:label``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SIGNATURE = "async def {name}(row, call): or def {name}(row, call):"
 
 
 class _Loader(SourceFileLoader):
-    """Reads a file as it is now, and leaves no compiled copy beside it."""
+    """Reads a file as it is now, and writes no compiled copy beside it."""
 
     def get_code(self, fullname: str) -> CodeType:
         code: CodeType = self.source_to_code(self.get_data(self.path), self.path)
@@ -29,17 +29,17 @@ class _Loader(SourceFileLoader):
 
 
 def load_function(written: str, *, folder: Path, where: str) -> Function:
-    """The function that ``[handler] path`` names; its file is imported under a private name.
+    """Return the function that ``[handler] path`` names. Its file is imported under a private name.
 
-    While it is imported, modules beside it can be imported too; ``sys.path`` is as before afterwards.
+    During the import, modules beside the file can be imported too; ``sys.path`` is restored afterwards.
 
     Args:
         written: ``tasks.py:label``.
-        folder: what the path is relative to.
-        where: its place in the config, for messages.
+        folder: the folder that the path is relative to.
+        where: the setting's place in the config, for messages.
 
     Raises:
-        ConfigError: no such file or function, an exception while importing it, a function of another signature.
+        ConfigError: the file or function does not exist, the import fails, or the function takes other arguments.
     """
     file_name, _, name = written.rpartition(":")
     module = _imported(folder / Path(file_name).expanduser(), where)
@@ -51,7 +51,7 @@ def load_function(written: str, *, folder: Path, where: str) -> Function:
 
 
 def check_signature(function: Function, name: str, where: str) -> None:
-    """See that a handler takes a row and a call.
+    """Check that a handler takes a row and a call.
 
     Raises:
         ConfigError: it does not.
@@ -61,7 +61,7 @@ def check_signature(function: Function, name: str, where: str) -> None:
     except TypeError as error:
         what = f"{name} does not take (row, call): {error}"
         raise ConfigError(Problem(where, what, _SIGNATURE.format(name=name))) from None
-    except ValueError:  # a function of C does not say
+    except ValueError:  # a function written in C has no signature
         return
 
 
@@ -92,7 +92,7 @@ def _importable(folder: Path) -> Iterator[None]:
 
 
 def _import_problem(error: BaseException, path: Path, where: str) -> Problem:
-    """The exception with the line of the user's file that it came from."""
+    """The exception as a problem, with the line of the user's file that it came from."""
     frames = traceback.extract_tb(error.__traceback__)
     line = next((frame.lineno for frame in reversed(frames) if frame.filename == str(path)), None)
     if isinstance(error, SyntaxError) and error.filename == str(path):

@@ -1,4 +1,4 @@
-"""Notices when a handler blocks the event loop, and where, so that a person can be told."""
+"""Notices when a handler blocks the event loop, and in which line, so that the user can be warned."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from types import FrameType
 from rowcall.model.events import Listener, LoopBlocked
 
 TICK = 0.25
-"""Seconds between two signs of life of the loop, and between two looks at them."""
+"""Seconds between two ticks of the event loop, and between two checks of the watching thread."""
 BLOCKED = 1.0
-"""Seconds without one from which on the loop counts as blocked."""
+"""Seconds without a tick after which the loop counts as blocked."""
 
 
 class LoopWatch:
-    """A thread that looks at the running loop until ``close``.
+    """A thread that watches the running event loop until ``close``.
 
-    Only what is seen inside the handler's own file is blamed on it: a process that was stopped, or a machine that was
-    asleep, is no handler's fault.
+    The handler is blamed only if the loop is blocked inside the handler's own file: a stopped process or a sleeping
+    machine is not its fault.
 
     Args:
         function: the handler.
-        emit: told, in the loop, once it goes on.
+        emit: learns of it, in the loop, once the loop runs again.
     """
 
     def __init__(self, function: Callable[..., object], emit: Listener) -> None:
@@ -42,7 +42,7 @@ class LoopWatch:
         threading.Thread(target=self._look, daemon=True, name="loop watch").start()
 
     def close(self) -> None:
-        """Look no longer."""
+        """Stop watching."""
         self._timer.cancel()
         self._over.set()
 
@@ -61,7 +61,7 @@ class LoopWatch:
 
 
 def _place(frame: FrameType | None, file: str) -> str:
-    """The innermost line of a file on a stack: ``label (tasks.py:14)``; empty where there is none."""
+    """The innermost line of a file on the stack, as ``label (tasks.py:14)``; empty where there is none."""
     while frame and frame.f_code.co_filename != file:
         frame = frame.f_back
     return f"{frame.f_code.co_name} ({Path(file).name}:{frame.f_lineno})" if frame else ""

@@ -1,4 +1,4 @@
-"""What a program made, as plain JSON values: copied, so that nobody changes them later, or refused with their path."""
+"""Copies a program's values into plain JSON values, or refuses them and names the path of what is not JSON."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Any
 from rowcall.model.json_values import Number
 
 DEEPEST = 200
-"""Levels that a value may be nested."""
+"""Levels to which a value may be nested."""
 
 _LONGEST_PATH = 200
-_WIDEST = range(-(2**63), 2**64)  # beyond it an integer is written from its text
+_WIDEST = range(-(2**63), 2**64)  # a larger integer is kept as text, so that no digit is lost
 
 
 class NotPlain(ValueError):
-    """A value that no JSON can hold; its text says where it stands and what it is."""
+    """A value that JSON cannot hold; its text says where the value is and what it is."""
 
     def __init__(self, what: str) -> None:
         super().__init__(what)
         self._path = ""
 
     def within(self, step: str) -> NotPlain:
-        """It, seen from one level further out."""
+        """Add a step to the front of the path, seen from one level further out."""
         self._path = step + self._path
         return self
 
@@ -32,11 +32,11 @@ class NotPlain(ValueError):
 
 
 def plain(value: Any, name: str) -> Any:
-    """A copy in plain values; tuples are lists, integers of any size keep all their digits.
+    """Return a copy in plain values; tuples become lists, and integers of any size keep all their digits.
 
     Args:
         value: anything.
-        name: how messages call it: ``result``, so that they say ``result.items[3].when is a datetime``.
+        name: what messages call it: with ``result`` they say ``result.items[3].when is a datetime``.
 
     Raises:
         NotPlain: a date, a set, a key that is no text, NaN, a value that contains itself, a lone surrogate.

@@ -1,4 +1,4 @@
-"""What a handler gets for a request: a response, or an exception that knows who pays."""
+"""What a handler gets for a request: a response, or an exception that says who pays."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rowcall.providers.parse_error_reply import is_html
 
 
 class StatusFailed(CallFailed, httpx.HTTPStatusError):
-    """A reply whose status is no answer; ``response`` holds it."""
+    """A reply whose status is not an answer; ``response`` holds the reply."""
 
     def __init__(self, failure: Failure, request: httpx.Request, response: httpx.Response) -> None:
         super().__init__(failure.message, request=request, response=response)
@@ -24,7 +24,7 @@ class StatusFailed(CallFailed, httpx.HTTPStatusError):
 
     @property
     def failure(self) -> Failure:
-        """It as an outcome."""
+        """The failure that the exception stands for."""
         return self._failure
 
 
@@ -37,16 +37,16 @@ class NotJSON(CallFailed, ValueError):
 
     @property
     def failure(self) -> Failure:
-        """It as an outcome."""
+        """The failure that the exception stands for."""
         return self._failure
 
 
 class Offline(CallFailed, httpx.ConnectError):
-    """The API cannot be reached, so this request was not even tried."""
+    """The API cannot be reached, so the request was not sent."""
 
     @property
     def failure(self) -> Failure:
-        """It as an outcome."""
+        """The failure that the exception stands for."""
         return Failure(FailureClass.NOT_SENT, "offline", str(self))
 
 
@@ -56,7 +56,7 @@ class Response(httpx.Response):
     reply: Reply
 
     def json(self, **kwargs: Any) -> Any:
-        """The body as JSON; keyword arguments are those of ``json.loads``.
+        """Return the body parsed as JSON; keyword arguments are passed to ``json.loads``.
 
         Raises:
             NotJSON: it is none.
@@ -68,7 +68,7 @@ class Response(httpx.Response):
 
 
 def read(request: httpx.Request, reply: Reply, answers: frozenset[int]) -> Response:
-    """The response of a reply.
+    """Return a reply as a response.
 
     Raises:
         StatusFailed: its status is neither 2xx nor one of ``answers``.
@@ -81,7 +81,7 @@ def read(request: httpx.Request, reply: Reply, answers: frozenset[int]) -> Respo
 
 
 def usage_of(reply: Reply, dialect: Dialect, prices: Prices | None) -> Usage:
-    """The tokens that a reply names, and what it cost; nothing where it names none."""
+    """Return the tokens that a reply reports and what it cost; zero where it reports none."""
     found = dialect.usage(_document(reply.body)) if b'"usage' in reply.body else Usage()
     return found if prices is None else prices.priced(found, answered=200 <= reply.status < 300)
 

@@ -1,11 +1,11 @@
-"""What a handler may raise to say what is to be done.
+"""Exceptions that a handler may raise to say what is to be done.
 
     Classed
-    |-- Fail            this record is failed, at once
-    |-- RetryLater      this record is tried again later, nothing charged
-    '-- StopRun         the run stops; nothing is failed, nothing charged
+    |-- Fail            this record fails at once
+    |-- RetryLater      this record is tried again later; no attempt is charged
+    '-- StopRun         the run stops; no record fails and no attempt is charged
 
-The engine finds them also where another exception was raised on top of them.
+The engine also finds them if another exception was raised from them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rowcall.model.outcome import Classed, Failure, FailureClass
 
 
 class Fail(Classed):
-    """The record cannot be done: it is failed, and not tried again.
+    """The record cannot be done: it fails and is not tried again.
 
     Args:
         message: why, for a person; one line.
@@ -28,21 +28,21 @@ class Fail(Classed):
 
     @property
     def failure(self) -> Failure:
-        """It as an outcome."""
+        """The failure that the exception stands for."""
         return Failure(FailureClass.RECORD, self.reason, str(self) or "the handler gave it up", final=True)
 
 
 class RetryLater(Classed):
-    """The record goes back, nothing is charged, and it is called again after a wait.
+    """The record is put back uncharged and called again after a wait.
 
-    A record that is put off more than 100 times in a run is failed.
+    A record that is put off more than 100 times in a run fails.
 
     Args:
         seconds: how long to wait, at least.
         message: why, for a person; one line.
 
     Raises:
-        ValueError: a negative wait.
+        ValueError: the wait is negative.
     """
 
     def __init__(self, seconds: float, message: str = "") -> None:
@@ -53,14 +53,14 @@ class RetryLater(Classed):
 
     @property
     def failure(self) -> Failure:
-        """It as an outcome."""
+        """The failure that the exception stands for."""
         wait = min(self.seconds, LONGEST_WAIT)
         message = str(self) or f"put off for {wait:g} s by the handler"
         return Failure(FailureClass.LATER, "put_off", message, retry_after=wait)
 
 
 class StopRun(Classed):
-    """The run stops and can go on later; this record and those not called yet stay pending.
+    """The run stops and can be resumed later; this record and those not called yet stay pending.
 
     Args:
         message: why, for a person; one line.
@@ -68,5 +68,5 @@ class StopRun(Classed):
 
     @property
     def failure(self) -> Failure:
-        """It as an outcome."""
+        """The failure that the exception stands for."""
         return Failure(FailureClass.MONEY, "stopped_by_handler", str(self) or "stopped by the handler")
