@@ -192,7 +192,7 @@ async def test_an_export_that_nobody_reads(project):
     while not project.sql("SELECT 1 FROM runs WHERE id = 2 AND ended_at IS NOT NULL"):  # noqa: ASYNC110  in another process
         await asyncio.sleep(0.02)
     process.send_signal(signal.SIGINT)
-    await asyncio.wait_for(process.stderr.readuntil(b"Left; nothing is lost"), 5)
+    await asyncio.wait_for(process.stderr.readuntil(b"Interrupted; nothing is lost"), 5)
     assert (await project.end(process)).code == 130
     assert project.exported() == before
     assert len(project.api.calls) == 900
