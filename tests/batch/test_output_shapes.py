@@ -36,7 +36,7 @@ async def test_a_new_column_that_the_input_has_is_found_beforehand(job):
     job.replace('{ label = "label" }', '{ note = "label" }')
     ran = await job.run("check")
     assert ran.code == 2
-    assert "[output] columns names 'note', which the input has too" in ran.out
+    assert "[output] columns names 'note', which the input also has" in ran.out
     with pytest.raises(ConfigError, match=r"config\.toml:\d+: \[output\] columns names 'note'"):
         await run(job)
     assert not job.api.calls

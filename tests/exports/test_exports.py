@@ -192,7 +192,7 @@ def test_any_text_comes_out_of_csv(tmp_path_factory, table):
 @pytest.mark.parametrize("name", ["a.xlsx", "a", "a.csv.gz"])
 def test_an_unknown_suffix_lists_what_is_known(tmp_path, name):
     """A format that is not written is refused with those that are; a format that is said goes before the suffix."""
-    with pytest.raises(OutputError, match="is not a format that is written") as caught:
+    with pytest.raises(OutputError, match="is not a format that rowcall can write") as caught:
         export(tmp_path / name, [])
     assert ".csv .tsv .jsonl" in caught.value.remedy
     assert export(tmp_path / name, [{"a": 1}], format="jsonl").read_text() == '{"a":1}\n'

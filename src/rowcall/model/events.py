@@ -1,6 +1,6 @@
-"""What the engine says while it runs: frozen events, for the display, for ``--events`` and for tests.
+"""The events that the engine emits during a run, for the display, for ``--events`` and for tests.
 
-An event carries facts, never markup; times are seconds.
+Events are frozen and hold plain values, never markup. Times are in seconds.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from rowcall.model.outcome import Action, Decision, Outcome
 
 @dataclass(frozen=True, slots=True)
 class InputRead:
-    """The input was read to its end; the counts are those of the store's ``Enqueued``."""
+    """The whole input has been read; the counts are those of the store's ``Enqueued``."""
 
     total: int
     new: int
@@ -28,28 +28,28 @@ class InputRead:
 
 @dataclass(frozen=True, slots=True)
 class CallBegan:
-    """A job's call has a slot; it ends with ``CallEnded`` or ``CallDropped``."""
+    """A job's call has begun; it ends with ``CallEnded`` or ``CallDropped``."""
 
     key: str
 
 
 @dataclass(frozen=True, slots=True)
 class CallDropped:
-    """A call was dropped before it gave an outcome: the run ends, or a person cancelled its record."""
+    """A call was dropped before it had an outcome, because the run ends or somebody cancelled its record."""
 
     key: str
 
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """Another process already works on this batch job: both do, each record goes to one of them."""
+    """Another process already works on this batch job; they share it, and each record goes to one of them."""
 
     pass_: int
 
 
 @dataclass(frozen=True, slots=True)
 class RequestEnded:
-    """One HTTP request ended: its status, or the reason where there was none. A handler's call may have several."""
+    """One HTTP request ended, with a status or with the reason why there is none. A handler's call may send several."""
 
     key: str
     status: int | None
@@ -59,7 +59,7 @@ class RequestEnded:
 
 @dataclass(frozen=True, slots=True)
 class CallEnded:
-    """A call gave an outcome, and this was decided about it."""
+    """A call has an outcome and a decision."""
 
     key: str
     outcome: Outcome
@@ -68,7 +68,7 @@ class CallEnded:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """A job's state is to be written: its own call ended, or evidence about an earlier one came in."""
+    """A job's new state is about to be written, after its call ended or after evidence about an earlier failure."""
 
     key: str
     action: Action
@@ -77,28 +77,28 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """So many records got the answer of another one that sends the same."""
+    """``count`` records received the answer of another record that sends the same."""
 
     count: int
 
 
 @dataclass(frozen=True, slots=True)
 class GateClosed:
-    """The API cannot be reached: calls wait, one probe at a time goes out, nothing is charged."""
+    """The API cannot be reached. Calls wait, one probe at a time is sent, and nothing is charged."""
 
     cause: str
 
 
 @dataclass(frozen=True, slots=True)
 class GateOpened:
-    """The API answers again, after so many seconds."""
+    """The API answers again, ``after`` seconds."""
 
     after: float
 
 
 @dataclass(frozen=True, slots=True)
 class Resting:
-    """The API asked for a rest: no call leaves for so many seconds."""
+    """The API asked for a rest: no call leaves for ``seconds``."""
 
     seconds: float
     cause: str
@@ -106,7 +106,7 @@ class Resting:
 
 @dataclass(frozen=True, slots=True)
 class Slowed:
-    """The API refused calls or was overloaded: fewer are in flight at a time from now on, until it takes more."""
+    """The API refused calls or was overloaded, so fewer calls are in flight until it accepts more."""
 
     slots: int
     cause: str
@@ -121,7 +121,7 @@ class Exporting:
 
 @dataclass(frozen=True, slots=True)
 class Stopping:
-    """The run takes no more jobs; calls in flight may still end."""
+    """The run claims no more jobs; calls in flight may still end."""
 
     reason: str
     message: str
@@ -130,7 +130,7 @@ class Stopping:
 
 @dataclass(frozen=True, slots=True)
 class LateOutcome:
-    """A call ended after its claim had passed to somebody else; its answer is kept, nothing is overwritten."""
+    """A call ended after another session had taken over its claim. Its answer is kept; nothing is overwritten."""
 
     key: str
     epoch: int
@@ -138,7 +138,7 @@ class LateOutcome:
 
 @dataclass(frozen=True, slots=True)
 class LoopBlocked:
-    """A handler held the event loop up, so that no other call could go on: for how long, and where."""
+    """A handler blocked the event loop, so that no other call could continue: for how long, and where."""
 
     seconds: float
     place: str
@@ -146,9 +146,9 @@ class LoopBlocked:
 
 @dataclass(frozen=True, slots=True)
 class HelperDied:
-    """A process that helped the run is gone: how it ended, and whether another one takes its place.
+    """A helper process of the run has died: how it ended, and whether another one replaces it.
 
-    ``pid`` is 0 where it could not even be started.
+    ``pid`` is 0 if it could not be started.
     """
 
     pid: int
@@ -158,14 +158,14 @@ class HelperDied:
 
 @dataclass(frozen=True, slots=True)
 class StoreWaits:
-    """The store is held by somebody else; the run goes on as soon as it is free."""
+    """Another process is using the store; the run continues as soon as it is free."""
 
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """What a person set holds from now on: ``concurrency=5, pause=true``; empty: all is as the config says again."""
+    """Settings made by hand apply from now on, such as ``concurrency=5, pause=true``; empty: the config again."""
 
     settings: str
 

@@ -1,4 +1,4 @@
-"""The words for what is worked on: a record of the input, and the job it becomes in the store."""
+"""A record of the input, and the job that it becomes in the store."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 
 class Status(StrEnum):
-    """Where a job is in its life."""
+    """The state of a job."""
 
     PENDING = "pending"
     RUNNING = "running"
@@ -18,7 +18,7 @@ class Status(StrEnum):
 
 
 class Record(NamedTuple):
-    """One input item: its values by column, where it was read (``reviews.csv:17``), and its key if that says one."""
+    """One input item: its values by column, where it was read (``reviews.csv:17``), and its key if it has one."""
 
     data: dict[str, Any]
     where: str
@@ -32,11 +32,11 @@ class Job:
     Attributes:
         row: the job's number in the store.
         key: the record's business id, unique within its kind.
-        epoch: the number of this claim, only ever going up.
+        epoch: the number of this claim; it only grows.
         attempts: calls charged to the record so far.
-        crashes: processes that died while they had it, since the last settle.
+        crashes: how many processes died while they held it, since the last settle.
         rejected: the reasons of the answers among ``attempts`` that broke the acceptance contract.
-        fresh: it was never called nor put back with a delay.
+        fresh: it was never called and never put back with a delay.
         request: the store's number of the request it was enqueued under.
         input_hash: the hash of the values that its request uses.
         data: the record.

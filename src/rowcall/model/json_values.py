@@ -1,7 +1,7 @@
-"""JSON values, with numbers as they were written.
+"""Reads and writes JSON without changing how numbers are written.
 
-A plain parser turns ``1e5`` into ``100000.0`` and 40 digits into ``1.2e39``: an id would come out another than it
-went in. Here a number that Python would write differently keeps its text.
+An ordinary parser turns ``1e5`` into ``100000.0`` and an id of 40 digits into ``1.2e39``. Here a number that Python
+would write differently keeps its text.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def loads(text: str | bytes) -> Any:
     """Parse JSON strictly.
 
     Raises:
-        ValueError: not JSON, or NaN, Infinity, a lone surrogate, which no other reader would take.
+        ValueError: not valid JSON, or it holds NaN, Infinity or a lone surrogate, which other readers reject.
     """
     if isinstance(text, bytes):
         text = text.decode(json.detect_encoding(text), "surrogatepass")
@@ -54,7 +54,7 @@ def loads(text: str | bytes) -> Any:
 
 
 def read_back(text: str) -> Any:
-    """What ``loads`` gives, in a quarter of the time where ``dumps`` wrote the text, as it did all that is stored.
+    """Parse JSON as ``loads`` does, in a quarter of the time if ``dumps`` wrote the text, as it wrote all stored JSON.
 
     Raises:
         ValueError: as ``loads``.
@@ -63,24 +63,26 @@ def read_back(text: str) -> Any:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
         return loads(text)
+    # If orjson writes the same text again, it has changed no number, and the exact parser is not needed.
     exact = orjson.dumps(value) == text.encode() and "0.0000" not in text and not _EXPONENT.search(text)
     return value if exact else loads(text)
 
 
 def dumps(value: Any) -> bytes:
-    """Write JSON as UTF-8 bytes, compact; ``Number`` as written.
+    """Write compact JSON as UTF-8 bytes; a ``Number`` keeps its text.
 
     Raises:
-        TypeError: a value that is no JSON (a date, a set), NaN and Infinity, a cycle, a lone surrogate.
+        TypeError: a value that JSON does not have (a date, a set, NaN, Infinity), a cycle or a lone surrogate.
     """
     return _finite(value, orjson.dumps(value, default=_default, option=_OPTIONS))
 
 
 def canonical(value: Any) -> bytes:
-    """Write JSON with sorted keys: equal values give equal bytes, for hashing."""
+    """Write JSON with sorted keys, for hashing: equal values give equal bytes."""
     return _finite(value, orjson.dumps(value, default=_default, option=_OPTIONS | orjson.OPT_SORT_KEYS))
 
 
+# Without these options orjson would write a subclass such as Number, a date or a dataclass in its own way.
 _OPTIONS = orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
 
 
@@ -109,20 +111,20 @@ _DECODER = json.JSONDecoder(parse_int=_integer, parse_float=_decimal, parse_cons
 def _finite(value: Any, written: bytes) -> bytes:
     """Refuse NaN and Infinity, which orjson writes as null."""
     if b"null" in written:
-        _refuse_endless(value)
+        _refuse_not_finite(value)
     return written
 
 
-def _refuse_endless(value: Any) -> None:
+def _refuse_not_finite(value: Any) -> None:
     if isinstance(value, float):
         if not math.isfinite(value) and not isinstance(value, Number):
             raise TypeError(f"{value} is not JSON")
     elif isinstance(value, dict):
         for item in value.values():
-            _refuse_endless(item)
+            _refuse_not_finite(item)
     elif isinstance(value, list | tuple):
         for item in value:
-            _refuse_endless(item)
+            _refuse_not_finite(item)
 
 
 def _default(value: Any) -> Any:

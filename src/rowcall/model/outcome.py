@@ -1,4 +1,4 @@
-"""What a call gave, and what is to be done about it: small frozen values, made before anything is written."""
+"""The outcome of a call and the decision about it: small frozen values, created before anything is written."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rowcall.model.job import Job
 class Usage:
     """Tokens that one call was billed for; ``input`` includes ``cached``, ``output`` includes ``reasoning``.
 
-    ``cost`` is in nano-dollars (10^-9 $), whole ones, so that sums are exact; None where no price is known.
+    ``cost`` is a whole number of nano-dollars (10^-9 $), so that sums are exact; None if no price is known.
     """
 
     input: int = 0
@@ -45,18 +45,18 @@ class Reply:
 
 
 class FailureClass(StrEnum):
-    """Who pays for a failure; the table stands in failures/retries.py."""
+    """Decides who pays for a failure; the table is in failures/retries.py."""
 
     NOT_SENT = "not sent"  # the request did not leave: refused, DNS, connect timeout, no route
     REUSED = "reused"  # a kept connection was closed before the first byte of the reply
     MAYBE_SENT = "maybe sent"  # the request may have been carried out: reset, timeout, garbled reply
-    SERVER = "server"  # the API says that it has trouble
-    PACE = "pace"  # too fast
+    SERVER = "server"  # the API reports a fault of its own
+    PACE = "pace"  # calls come too fast
     MONEY = "money"  # no credit, quota used up
     SETUP = "setup"  # key, URL or certificate
     RECORD = "record"  # the API refuses this record, or it cannot be rendered
     ANSWER = "answer"  # a 2xx that breaks the acceptance contract
-    LATER = "later"  # the handler puts this record off
+    LATER = "later"  # the handler asked to try this record later
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +78,9 @@ class Failure:
         cls: who pays for it.
         reason: a stable code, such as ``refused``, ``http_500``, ``rate_limited``, ``truncated``.
         message: one line for a person, never with a secret in it.
-        retry_after: seconds that the server asked to wait; None where it did not say.
-        retry: False where the server or the kind of failure says that trying again is of no use.
-        final: the handler itself gives the record up, so that no evidence is waited for.
+        retry_after: seconds that the server asked to wait; None if it did not ask.
+        retry: False if the server or the kind of failure says that another try is useless.
+        final: the handler itself gave the record up, so no evidence is needed.
         body: the start of the reply, for the record's history (at most 2,000 characters).
     """
 
@@ -101,11 +101,11 @@ Outcome = Success | Failure
 
 
 class Classed(Exception):
-    """An exception that knows who pays for it, also where others were raised on top of it."""
+    """An exception that knows its failure class, even if other exceptions were raised from it."""
 
     @property
     def failure(self) -> Failure:
-        """It as an outcome."""
+        """The failure that this exception stands for."""
         raise NotImplementedError
 
 
@@ -126,8 +126,8 @@ class Decision:
     Attributes:
         action: what is written for the job.
         wait: seconds until the job may be claimed again (retry, release).
-        rest: seconds during which the whole target is left alone; None where only this job waits.
-        stop: the whole run ends for this reason.
+        rest: seconds during which no call is sent to the target; None if only this job waits.
+        stop: the failure ends the run.
     """
 
     action: Action
@@ -138,7 +138,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """One decision on its way into the store. ``outcome`` is None where no call was made.
+    """One decision to be written to the store. ``outcome`` is None if no call was made.
 
     ``wait`` is in seconds; None puts a job back as if it had never been claimed (a release only).
     """
@@ -150,5 +150,5 @@ class Settlement:
 
 
 def put_back(job: Job) -> Settlement:
-    """A job that was claimed and not called goes back as if it had never been claimed."""
+    """Return the settlement that puts a claimed job back as if it had never been claimed."""
     return Settlement(job, Action.RELEASE)

@@ -1,4 +1,4 @@
-"""Prices by the name of a model, from the list in the package genai-prices; nothing is downloaded."""
+"""Looks up the prices of a model in the list of the package genai-prices; nothing is downloaded."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 from rowcall.model.prices import NANO, Prices
 
 _SAMPLE = 1000
-"""Tokens that are asked the price of: below any step of a price that rises with a call's length."""
+"""Prices are asked for this many tokens, which is below any step of a price that rises with a call's length."""
 
 
 class NoPrice(Exception):
-    """There is no list, or the model is not in it; ``remedy`` says what to do."""
+    """The list is not installed, or the model is not in it; ``remedy`` says what to do."""
 
     def __init__(self, message: str, remedy: str) -> None:
         super().__init__(message)
@@ -20,16 +20,16 @@ class NoPrice(Exception):
 
 
 def look_up_prices(model: str, *, provider: str | None = None, base_url: str | None = None) -> Prices:
-    """The prices of a model as the list has them today; for short calls, where they rise with a call's length.
+    """Return the prices of a model today; for short calls, if prices rise with a call's length.
 
     Args:
-        model: its name, as the API is asked for it.
-        provider: whose: ``openai``, ``anthropic``, ``google``.
-        base_url: where it is called; says whose it is where ``provider`` does not. An address that the list does
-            not know is no reason against the model's name.
+        model: its name, as requests write it.
+        provider: the provider's id, such as ``openai``, ``anthropic`` or ``google``.
+        base_url: the address of the API, which identifies the provider if ``provider`` is None. If the list does
+            not know the address, the model's name alone decides.
 
     Raises:
-        Unlisted: the package is not installed, or does not know the model.
+        NoPrice: the package is not installed, or does not know the model.
     """
     try:
         import genai_prices

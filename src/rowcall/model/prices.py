@@ -1,6 +1,6 @@
-"""What calls cost: whole nano-dollars (10^-9 $), so that sums are exact however many they are.
+"""Computes what calls cost, in whole nano-dollars (10^-9 $), so that sums stay exact.
 
-Pure: usage in, cost out. A call is priced once, when its reply is read, and rounded once.
+A call is priced once, when its reply is read, and rounded once.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ _MOST_TOKENS = re.compile(
 
 
 def nano(dollars: float) -> int:
-    """Dollars as nano-dollars."""
+    """Convert dollars to nano-dollars."""
     return round(dollars * NANO)
 
 
 def dollars(cost: int | None) -> float | None:
-    """Nano-dollars as dollars; right to the last of them up to nine million dollars."""
+    """Convert nano-dollars to dollars; exact up to nine million dollars, where a float runs out of digits."""
     return None if cost is None else cost / NANO
 
 
 def usd(cost: int) -> str:
-    """Nano-dollars for people: ``$12.30``, ``$0.0415``, ``$0.0000210``."""
+    """Format nano-dollars: ``$12.30``, ``$0.0415``, ``$0.0000210``."""
     places = 2 if cost >= NANO or not cost else 4 if cost >= NANO // 100 else 7
     return f"${cost / NANO:,.{places}f}"
 
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Nano-dollars for a million tokens of each kind, and for a call that was answered.
+    """Prices in nano-dollars for a million tokens of each kind, and for an answered call.
 
     Attributes:
-        input: of tokens in that were not cached.
-        output: of tokens out that are no reasoning.
-        cached: None: as input.
-        reasoning: None: as output.
-        per_call: for each reply of 2xx.
+        input: for input tokens that were not cached.
+        output: for output tokens other than reasoning.
+        cached: for cached input tokens; None: the price of input.
+        reasoning: for reasoning tokens; None: the price of output.
+        per_call: for each reply with a 2xx status.
     """
 
     input: int = 0
@@ -56,7 +56,7 @@ class Prices:
     per_call: int = 0
 
     def cost(self, usage: Usage, *, calls: int = 0) -> int:
-        """What tokens and answered calls cost."""
+        """Return the cost of tokens and of answered calls."""
         cached = self.input if self.cached is None else self.cached
         reasoning = self.output if self.reasoning is None else self.reasoning
         tokens = (
@@ -68,12 +68,12 @@ class Prices:
         return (tokens + _MILLION // 2) // _MILLION + calls * self.per_call
 
     def priced(self, usage: Usage, *, answered: bool) -> Usage:
-        """The usage of a reply with its cost; what the reply itself says it cost goes before."""
+        """Return the usage of a reply with its cost; a cost that the reply itself states is kept."""
         return usage if usage.cost is not None else replace(usage, cost=self.cost(usage, calls=int(answered)))
 
 
 def priced(outcome: Outcome, prices: Prices | None) -> Outcome:
-    """The outcome of a reply with its cost, where prices are known; a failure inside a 2xx was answered too."""
+    """Return the outcome with its cost, if prices are known; a failure with a 2xx status counts as answered."""
     if prices is None:
         return outcome
     answered = not isinstance(outcome, Failure) or 200 <= (outcome.status or 0) < 300
@@ -81,6 +81,6 @@ def priced(outcome: Outcome, prices: Prices | None) -> Outcome:
 
 
 def guess(body: bytes) -> Usage:
-    """Roughly what a request will use: four characters a token, and as many tokens out as it allows (else 500)."""
+    """Estimate the usage of a request: four characters a token, and the output tokens that it allows (else 500)."""
     most = _MOST_TOKENS.search(body)
     return Usage(input=len(body) // _CHARACTERS_A_TOKEN, output=int(most[1]) if most else _USUAL_ANSWER)

@@ -1,4 +1,4 @@
-"""What a run did so far, counted from its events; flat memory however long it runs."""
+"""Counts what a run has done, from its events; its memory does not grow with the length of the run."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from rowcall.model.events import CallEnded, Event, LateOutcome, RequestEnded, Se
 from rowcall.model.outcome import Action, Usage
 
 _GROWTH = 1.02
-"""Latencies are counted in classes two per cent wide, so a percentile is right to one per cent."""
+"""Latencies are counted in classes 2 % wide, so a percentile is accurate to 1 %."""
 
 
 class Latencies:
-    """Percentiles of latencies in seconds."""
+    """Computes percentiles of latencies, in seconds."""
 
     def __init__(self) -> None:
         self._classes: Counter[int] = Counter()
 
     def add(self, seconds: float) -> None:
-        """Count one."""
+        """Add one latency."""
         self._classes[round(math.log(max(seconds, 1e-6), _GROWTH))] += 1
 
     def percentile(self, share: float) -> float | None:
-        """The latency that ``share`` (0 to 1) of the calls did not exceed; None without any."""
+        """Return the latency that ``share`` (0 to 1) of the calls did not exceed; None if there were no calls."""
         rank, seen = share * self._classes.total(), 0
         for number in sorted(self._classes):
             seen += self._classes[number]
@@ -33,15 +33,15 @@ class Latencies:
 
 
 class RunStats:
-    """Counts of one run; a listener of its events.
+    """Counts one run; listens to its events.
 
     Attributes:
         calls: requests that ended.
-        settled: settlements by what they did; ``settled[Action.DONE]`` are the records done in this run.
-        by_status: requests by HTTP status, or by reason where there was none.
-        usage: tokens of all calls, failed ones too.
+        settled: the number of settlements by action; ``settled[Action.DONE]`` counts the records done in this run.
+        by_status: requests by HTTP status, or by reason if there was no reply.
+        usage: tokens and cost of all calls, including failed ones.
         latencies: of requests that were answered.
-        late: outcomes that came after their claim had passed on.
+        late: outcomes that came after another session had taken over their claim.
     """
 
     def __init__(self) -> None:

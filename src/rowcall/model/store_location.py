@@ -1,4 +1,4 @@
-"""Where a store is: a file, or a database of a PostgreSQL server."""
+"""The location of a store: a SQLite file or a PostgreSQL database."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Self
 from urllib.parse import parse_qsl, unquote, urlencode
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-# Credentials end at the last @ before the first slash, so that no part of a password is taken for a host.
+# Credentials end at the last @ before the first slash, so that no part of a password is mistaken for a host.
 _URL = re.compile(
     r"(?i:postgres(?:ql)?)://(?:(?P<user>[^/]*)@)?(?P<hosts>[^/?@]*)(?:/(?P<database>[^?@]*))?(?:\?(?P<query>.*))?"
 )
 _SHOWN = ("host", "hostaddr", "port", "dbname", "user", "service")
-"""Parameters of a URL that say where the database is; others, which may be secret, are not shown."""
+"""URL parameters that say where the database is. All others may be secret and are never shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoreLocation:
-    """Where a store is. Its text is for people: a URL without password and without what else may be secret.
+    """The location of a store. ``str()`` gives it without a password and without any other part that may be secret.
 
     Attributes:
-        path: the SQLite file; None: the store is no file.
-        url: that of the PostgreSQL database, as libpq takes it
+        path: the SQLite file; None for a PostgreSQL database.
+        url: the URL of the PostgreSQL database in libpq's form
             (https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-URIS); it may hold a password.
     """
 
@@ -32,10 +32,10 @@ class StoreLocation:
 
     @classmethod
     def of(cls, written: str, folder: Path = Path()) -> Self:
-        """The place that a person names: a path, relative to ``folder``, or a URL.
+        """Parse a path, relative to ``folder``, or a URL.
 
         Raises:
-            ValueError: neither, with the words for the message, which never repeat a URL.
+            ValueError: it is neither; the message never repeats a URL, which may hold a password.
         """
         if not _SCHEME.match(written):
             return cls(folder / _expanded(written))
@@ -51,7 +51,7 @@ class StoreLocation:
         if self.path is not None:
             return str(self.path)
         found = _URL.fullmatch(self.url)
-        assert found is not None  # ``of`` has seen to it
+        assert found is not None  # checked by ``of``
         user = (found["user"] or "").partition(":")[0]
         shown = [(name, value) for name, value in parse_qsl(found["query"] or "") if name in _SHOWN]
         where = f"{found['hosts']}/{found['database'] or ''}".rstrip("/")
@@ -59,24 +59,24 @@ class StoreLocation:
 
     @property
     def is_secret(self) -> bool:
-        """Whether the place as it was written holds more than may be shown."""
+        """Whether the URL holds more than may be shown."""
         return self.path is None and str(self) != self.url
 
     @property
     def stem(self) -> str:
-        """What it is called: the file's name without its suffix, or the database's."""
+        """The name of the file without its suffix, or the name of the database."""
         if self.path is not None:
             return self.path.stem
         found = _URL.fullmatch(self.url)
         return Path(unquote((found and found["database"]) or "")).name or "rowcall"
 
     def is_at(self, path: Path) -> bool:
-        """Whether the store is that very file."""
+        """Whether the store is this file."""
         return self.path is not None and path.resolve() == self.path.resolve()
 
 
 def _expanded(written: str) -> Path:
     try:
         return Path(written).expanduser()
-    except RuntimeError:  # nobody has that home
+    except RuntimeError:  # the user named after ~ does not exist
         raise ValueError("must be a file; the home folder that ~ stands for cannot be found") from None

@@ -1,4 +1,4 @@
-"""Where answers go."""
+"""Writes answers: opens an export in the format that its path or the config names."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def open_export(
     table: str = "rows",
     key: str = "key",
 ) -> Iterator[Export]:
-    """A file of rows that takes its name when the block ends well; until then, and otherwise, the old one stays.
+    """Open an export, which replaces the old file when the block ends without an error; otherwise the old file stays.
 
     Args:
         path: the file; ``-`` is stdout, which gets the rows as they come, csv unless ``format`` says otherwise.
@@ -56,7 +56,7 @@ def _opened(
         from rowcall.output.sqlite_export import open_table
 
         if str(path) == "-":
-            raise OutputError("a database cannot go to stdout", remedy="-o FILE.db")
+            raise OutputError("a database cannot be written to stdout", remedy="use -o FILE.db")
         with open_table(Path(path), table, key) as export:
             yield export
     else:
@@ -65,17 +65,17 @@ def _opened(
 
 
 def is_table(path: str | Path, format: FormatName | None = None) -> bool:  # noqa: A002  the word of the config
-    """Whether rows go into a table of a SQLite file."""
+    """Return whether rows are written to a table of a SQLite file."""
     return (format or EXPORT_SUFFIXES.get(Path(path).suffix.lower())) == "sqlite"
 
 
 def destination(path: str | Path) -> AbstractContextManager[BinaryIO]:
-    """Where bytes go: a file that takes its name when the block ends well, or stdout."""
+    """Open stdout, or a file that gets its name when the block ends without an error."""
     return _stdout() if str(path) == "-" else atomic_files.replacing(Path(path))
 
 
 def check_export(path: Path, *, format: FormatName | None = None) -> None:  # noqa: A002  the word of the config
-    """See that ``open_export`` could write there, before anything is paid for.
+    """Check that ``open_export`` can write there, before any call is paid for.
 
     Raises:
         OutputError: an unknown suffix, a missing or read-only folder, a format whose library is not installed.
@@ -92,8 +92,8 @@ def check_export(path: Path, *, format: FormatName | None = None) -> None:  # no
 def _by_suffix(path: Path) -> FormatName:
     suffix = path.suffix.lower()
     if suffix not in EXPORT_SUFFIXES:
-        what = f"{path}: {suffix or 'a file without a suffix'} is not a format that is written"
-        raise OutputError(what, remedy=f"known are {' '.join(EXPORT_SUFFIXES)}; or say --format")
+        what = f"{path}: {suffix or 'a file without a suffix'} is not a format that rowcall can write"
+        raise OutputError(what, remedy=f"use one of {' '.join(EXPORT_SUFFIXES)}, or name the format with --format")
     return EXPORT_SUFFIXES[suffix]
 
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 
 class Export(Protocol):
-    """Takes rows in order, one at a time; what was written is there once ``finish`` was called."""
+    """Takes rows in order, one at a time. The file is complete once ``finish`` has returned."""
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Write one row.
@@ -17,7 +17,7 @@ class Export(Protocol):
         """
 
     def finish(self) -> None:
-        """Write what belongs after the last row.
+        """Write what comes after the last row.
 
         Raises:
             OutputError: as ``write``.

@@ -1,4 +1,4 @@
-"""What a value becomes in a cell."""
+"""Turns a JSON value into the text of a cell."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from rowcall.model import json_values
 
 
 def cell(value: Any) -> str:
-    """Text as it is, None as nothing, a number as it was written, other values as compact JSON.
+    """Return text as it is, None as an empty text, a number as it was written, other values as compact JSON.
 
     Raises:
-        TypeError: it is no JSON: NaN, a date.
+        TypeError: JSON does not have the value, such as NaN or a date.
     """
     if isinstance(value, str):
         return value

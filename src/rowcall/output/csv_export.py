@@ -16,7 +16,7 @@ from rowcall.model.errors import OutputError
 from rowcall.output.cells import cell
 
 GROUP = 1 << 16
-"""Characters that become lines at a time."""
+"""Rows are formatted in blocks of this many characters."""
 
 Cells = Sequence[str]
 
@@ -72,7 +72,7 @@ class DelimitedExport:
             raise self._error(str(error)) from None
 
     def finish(self) -> None:
-        """Write what was taken last."""
+        """Write the rows that are still in memory."""
         try:
             self._file.write(self._lines(self._rows).encode())
         except UnicodeEncodeError:
@@ -88,7 +88,7 @@ class DelimitedExport:
             self.finish()
 
     def _unwritable(self) -> OutputError:
-        """The error for the first of the rows taken last that has no UTF-8."""
+        """Return the error for the first row in memory that UTF-8 cannot encode."""
         first = self._count - len(self._rows) + 1
         for number, cells in enumerate(self._rows, first):
             try:
@@ -104,7 +104,7 @@ class DelimitedExport:
 
 
 def csv_lines(rows: Sequence[Cells]) -> str:
-    """Rows as lines of CSV, in double quotes where a cell takes them."""
+    """Format rows as CSV, with double quotes around the cells that need them."""
     written = io.StringIO()
     csv.writer(written, lineterminator="\n").writerows(rows)
     text = written.getvalue()
@@ -112,14 +112,14 @@ def csv_lines(rows: Sequence[Cells]) -> str:
 
 
 def _with_quoted_returns(rows: Sequence[Cells]) -> str:
-    """The same where a cell holds a CR: told to end lines in LF, csv's writer would leave it unquoted."""
+    """Format rows of which a cell holds a CR, which csv's writer leaves unquoted when lines end in LF."""
     lines: list[str] = []
     csv.writer(_LfLines(lines)).writerows(rows)
     return "".join(lines)
 
 
 class _LfLines:
-    """A file for csv's writer, which believes in CRLF, that keeps each line with LF for its end."""
+    """Takes lines that csv's writer ends with CRLF, and keeps them with LF."""
 
     def __init__(self, lines: list[str]) -> None:
         self._lines = lines
@@ -129,12 +129,12 @@ class _LfLines:
 
 
 def tsv_lines(rows: Sequence[Cells]) -> str:
-    """Rows as lines of TSV."""
+    """Format rows as TSV."""
     return "".join("\t".join(cells) + "\n" for cells in rows)
 
 
 def check_tsv(cells: Cells) -> None:
-    """Refuse what TSV has no way to write.
+    """Refuse text that TSV cannot hold.
 
     Raises:
         ValueError: a cell holds a tab or a line end.

@@ -1,4 +1,4 @@
-"""Joins the input with its answers: the input again, in its order, with the new columns beside it."""
+"""Joins the input with its answers: each record in its order, with the new columns beside it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rowcall.store.base import Reader
 from rowcall.store.types import Answer
 
 GROUP = 1000
-"""Records joined at a time."""
+"""Number of records that are joined at a time."""
 
 Row = dict[str, Any]
 Columns = Mapping[str, Callable[[Any], Any]]
@@ -31,7 +31,7 @@ class Writer(Protocol):
 
 
 class JoinedRow(NamedTuple):
-    """A record of the input and what became of it; ``answer`` is None where the store does not know it."""
+    """A record of the input with its answer, which is None if the store does not hold the record."""
 
     record: Record
     key: str
@@ -40,12 +40,12 @@ class JoinedRow(NamedTuple):
 
     @property
     def status(self) -> Status:
-        """The status of its job; what runs or is not there yet is pending."""
+        """The status of its job; a running or unknown record counts as pending."""
         return Status.PENDING if self.answer is None or self.answer.status is Status.RUNNING else self.answer.status
 
     @property
     def done(self) -> Answer | None:
-        """Its current answer; one to what it was before an edit does not count."""
+        """Its current answer; an answer to the record before an edit does not count."""
         answer = self.answer
         if answer is None or answer.status is not Status.DONE or answer.input_hash != self.input_hash:
             return None
@@ -54,7 +54,7 @@ class JoinedRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OutputShape:
-    """What rows look like.
+    """Which columns the rows of an export have.
 
     Attributes:
         keep: the input's columns that are written; None: all.
@@ -69,11 +69,11 @@ class OutputShape:
     key_as: str | None = None
 
     def kept(self, names: Iterable[str]) -> list[str]:
-        """Those of the input's columns that are written, in the order asked for."""
+        """Return the input columns that are written, in the order asked for."""
         return list(names) if self.keep is None else [name for name in self.keep if name in set(names)]
 
     def header(self, source: Source, columns: Columns) -> list[str] | None:
-        """The columns of all rows; None where they show only in the rows themselves."""
+        """Return the columns of all rows; None if only the rows themselves tell."""
         names = source.columns() if source.uniform and not self.flatten else None
         if names is None:
             return None
@@ -108,7 +108,7 @@ class Join:
         return written
 
     async def groups(self, only: Status | None = None) -> AsyncIterator[list[JoinedRow]]:
-        """The records of the input in its order, 1,000 at a time; ``only`` those with that status."""
+        """Yield the records of the input in order, read 1,000 at a time; ``only`` those with this status."""
         records = iter(self.source)
         while group := await asyncio.to_thread(self._read, records):
             answers = await self.reader.answers(self.kind, list({key for _, key, _ in group}))
@@ -136,17 +136,17 @@ class Join:
 
 
 COLUMN_CLASH_REMEDY = (
-    "give it another name in [output] columns, or leave the input's out by keep, or say overwrite = true"
+    "rename the new column in [output] columns, leave the input column out with keep, or set overwrite = true"
 )
 
 
 def column_clash_message(names: Iterable[str]) -> str:
-    """What is wrong with new columns that the input has too."""
-    return f"[output] columns names {', '.join(map(repr, sorted(names)))}, which the input has too"
+    """Return the message about new columns that the input also has."""
+    return f"[output] columns names {', '.join(map(repr, sorted(names)))}, which the input also has"
 
 
 def _flat(row: Row, before: str = "") -> Iterator[tuple[str, Any]]:
-    """The values of a row, with those inside of objects under dotted names."""
+    """Return the values of a row, with those inside objects under dotted names."""
     for name, value in row.items():
         if isinstance(value, dict) and value:
             yield from _flat(value, f"{before}{name}.")

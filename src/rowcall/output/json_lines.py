@@ -23,14 +23,14 @@ class JsonLinesExport:
         self._file.write(line_of(row, self._name, self._count) + b"\n")
 
     def finish(self) -> None:
-        """Nothing is left to write."""
+        """Do nothing: every row has been written."""
 
 
 def line_of(row: Mapping[str, Any], name: str, number: int) -> bytes:
-    """A row as one line of JSON, without its end.
+    """Return a row as one line of JSON, without the line end.
 
     Raises:
-        OutputError: a value that is no JSON.
+        OutputError: JSON does not have a value of the row.
     """
     try:
         return json_values.dumps(dict(row))

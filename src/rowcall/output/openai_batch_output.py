@@ -20,7 +20,7 @@ from rowcall.store.types import Answer, LastCall
 
 Order = Literal["input", "completion"]
 Put = Callable[[str, dict[str, Any]], None]
-"""Takes a line and the time at which it ended."""
+"""Takes a line and the time at which its record ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class BatchLines:
     order: Order
 
     async def write(self, writer: Writer, *, only: Status | None = None) -> int:
-        """Write a line for each record that has ended; returns how many."""
+        """Write a line for each record that has ended; return how many."""
         if self.order == "input":
             return await self._write(lambda at, line: writer.write(line), only)
         with closing(_Arranged()) as arranged:
@@ -52,7 +52,7 @@ class BatchLines:
 
 
 class _Arranged:
-    """Lines by the time at which they ended, on disk: there may be more than memory holds."""
+    """Sorts lines by the time at which they ended; on disk, since there may be more than memory can hold."""
 
     def __init__(self) -> None:
         self._connection = sqlite3.connect("", isolation_level=None)
@@ -68,12 +68,12 @@ class _Arranged:
             yield json_values.loads(line)
 
     def close(self) -> None:
-        """Give up the file."""
+        """Delete the file."""
         self._connection.close()
 
 
 def _line(joined: JoinedRow, call: LastCall | None) -> dict[str, Any] | None:
-    """The line of a record; None while it has not ended."""
+    """Return the line of a record; None if it has not ended."""
     if joined.done is not None:
         return _ended(joined.done, response=joined.done.value)
     answer = joined.answer
@@ -95,7 +95,7 @@ def _ended(answer: Answer, *, response: Any = None, error: Any = None) -> dict[s
 
 
 def _error_body(answer: Answer, body: str | None) -> Any:
-    """The reply as it came; in the API's own shape where it was no JSON object, or too long to be kept."""
+    """Return the reply as it came, or an error in the API's shape if it was no JSON object or too long to keep."""
     try:
         document = json_values.loads(body or "")
     except ValueError:

@@ -11,11 +11,11 @@ from rowcall.output.cells import cell
 from rowcall.output.row_spool import Columns
 
 GROUP = 10_000
-"""Rows of a row group, which is what memory holds at a time."""
+"""Number of rows in a row group; memory holds one group at a time."""
 
 
 class ParquetExport:
-    """Rows as a table: true and false, whole numbers and numbers as such, everything else as text or compact JSON.
+    """Writes booleans, integers and floats as typed columns, everything else as text or compact JSON.
 
     Args:
         file: where to.
@@ -50,7 +50,7 @@ class ParquetExport:
             self._flush()
 
     def finish(self) -> None:
-        """Write what is left, and the end of the file."""
+        """Write the remaining rows and the end of the file."""
         self._flush()
         self._writer.close()
 
@@ -58,7 +58,7 @@ class ParquetExport:
         try:
             self._write_group()
         except BaseException:
-            self._writer.is_open = False  # or it would write the end of the file when it is collected
+            self._writer.is_open = False  # otherwise it would write the end of the file when it is garbage-collected
             raise
 
     def _write_group(self) -> None:
@@ -85,7 +85,7 @@ def require_pyarrow(name: str) -> tuple[Any, Any]:
 
 
 def _kind(types: set[type]) -> str:
-    """What a column is; whole numbers and others together are numbers, anything mixed is text."""
+    """Return the type of a column: integers mixed with floats are floats, any other mixture is text."""
     seen = types - {NoneType}
     if seen == {bool}:
         return "bool"

@@ -1,4 +1,4 @@
-"""Rows kept on disk until all of their columns are known."""
+"""Keeps rows on disk until all their columns are known."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _INTEGERS = range(-(2**63), 2**63)
 
 
 class Spooled:
-    """An export that learns its columns first: the keys of all rows, in the order in which they come up.
+    """Collects the keys of all rows as columns, in order of appearance, before it writes the first row.
 
     Args:
         spool: an empty file of this process's own.

@@ -1,4 +1,4 @@
-"""A table in a SQLite file: rows put in or updated by their key, all of them or none."""
+"""Writes rows to a table of a SQLite file: inserts or updates them by their key, all of them or none."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _INTEGERS = range(-(2**63), 2**63)
 
 
 class TableExport:
-    """Rows as rows of a table, which is made where it is not there; so are columns that it lacks.
+    """Writes rows to a table; creates the table and the columns that are missing.
 
     Whole numbers, numbers, text and null go in as such, true and false as 1 and 0, other values as compact JSON. Rows
     of the table that no row of the export has the key of stay as they are.
@@ -32,7 +32,7 @@ class TableExport:
         self._prepare(table)
 
     def write(self, row: Mapping[str, Any]) -> None:
-        """Put one row in, or update it."""
+        """Insert or update one row."""
         self._count += 1
         columns = tuple(row)
         if columns not in self._statements:
@@ -44,7 +44,7 @@ class TableExport:
             raise OutputError(what, remedy="a row holds text, numbers, true, false, null") from None
 
     def finish(self) -> None:
-        """Make it last."""
+        """Commit the rows."""
         self._connection.execute("COMMIT")
 
     def _prepare(self, table: str) -> None:
@@ -52,7 +52,7 @@ class TableExport:
             self._connection.execute(f"CREATE TABLE {self._table} ({_quoted(self._key)} PRIMARY KEY)")
             self._columns = {self._key}
         elif self._key not in self._columns:
-            what = f"{self._name}: the table {table!r} has no column {self._key!r} to find rows by"
+            what = f"{self._name}: the table {table!r} has no column {self._key!r}, which identifies a row"
             raise OutputError(what, remedy="name another table in [output] table")
         else:
             index = _quoted(f"{table} by {self._key}")
@@ -74,7 +74,7 @@ class TableExport:
 
 @contextmanager
 def open_table(path: Path, table: str, key: str) -> Iterator[TableExport]:
-    """A table that has the rows when the block ends well, and is as it was otherwise.
+    """Open a table, which holds the new rows if the block ends without an error, and is unchanged otherwise.
 
     Args:
         path: the SQLite file, made where it is not there.
