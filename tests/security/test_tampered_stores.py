@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pgkit
 import pytest
 from project import some_rows
 from quickproject import QuickProject
@@ -55,9 +54,9 @@ async def test_a_foreign_trigger_or_view(project, statement, named, verb):
         (SPY, "the trigger spy"),
     ],
 )
-async def test_a_foreign_owner(tmp_path, statement, named):
+async def test_a_foreign_owner(tmp_path, postgres_server, statement, named):
     """A PostgreSQL store whose schema, table or trigger is not of a trusted owner is refused, with exit 2."""
-    server = pgkit.the_server()
+    server = postgres_server
     with server.database() as name:
         server.execute("DO $$ BEGIN CREATE ROLE stranger; EXCEPTION WHEN duplicate_object THEN NULL; END $$", name)
         async with MockAPI(latency=0.001) as api:
