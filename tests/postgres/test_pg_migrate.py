@@ -130,7 +130,7 @@ async def interrupted(project, process):
     """Ctrl+C."""
     process.send_signal(signal.SIGINT)
     ran = await project.end(process)
-    assert (ran.code, ran.err) == (130, "Broken off; the same command goes on.\n\n")
+    assert (ran.code, ran.err) == (130, "Interrupted. Resume with the same command.\n\n")
 
 
 async def killed_in_the_middle(project, stop, read_mark, *args):

@@ -88,7 +88,7 @@ async def test_verbs_that_look(finished, tmp_path):
     assert (await finished.run("report", "-o", "run.html")).code == 0
     assert "<svg" in (finished.folder / "run.html").read_text()
     ran = await finished.run("verify")
-    assert (ran.code, ran.out) == (0, "t: 12 records, 12 in the store, 11 answers, sound\n")
+    assert (ran.code, ran.out) == (0, "t: 12 records in the input, 12 in the store, 11 answers: all sound\n")
     ran = await finished.run("export", "-o", "again.csv", "--only", "done")
     assert "again.csv: 11 rows" in ran.err
 
@@ -99,7 +99,7 @@ async def test_verbs_that_change(finished):
     assert "1 record is pending again" in (await finished.run("retry", "--all-failed", "--yes")).err
     assert "1 record is cancelled" in (await finished.run("cancel", "--pending", "--yes")).err
     assert finished.statuses() == {"done": 11, "cancelled": 1}
-    assert "pause=true; no run is alive; kept" in (await finished.run("set", "pause=true", "--keep")).err
+    assert "pause=true; no run is live; kept for later runs" in (await finished.run("set", "pause=true", "--keep")).err
     assert (await finished.run("set", "pause=default", "--keep")).code == 0
     assert "11 payloads dropped" in (await finished.run("prune", "--done-before", "2099-01-01", "--yes")).err
     assert "11 are pending again" in (await finished.run("rollback", "--batch", "pass-1", "--yes")).err
