@@ -101,8 +101,8 @@ async def test_verbs_that_change(finished):
     assert finished.statuses() == {"done": 11, "cancelled": 1}
     assert "pause=true; no run is live; kept for later runs" in (await finished.run("set", "pause=true", "--keep")).err
     assert (await finished.run("set", "pause=default", "--keep")).code == 0
-    assert "11 payloads dropped" in (await finished.run("prune", "--done-before", "2099-01-01", "--yes")).err
-    assert "11 are pending again" in (await finished.run("rollback", "--batch", "pass-1", "--yes")).err
+    assert "11 stored inputs deleted" in (await finished.run("prune", "--done-before", "2099-01-01", "--yes")).err
+    assert "11 pending again" in (await finished.run("rollback", "--batch", "pass-1", "--yes")).err
     assert (await finished.run("run")).code == 0
     assert finished.statuses() == {"done": 11, "cancelled": 1}
     assert "k3" in (await finished.run("show", "k3")).out
